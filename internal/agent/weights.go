@@ -1,0 +1,87 @@
+package agent
+
+// File is one file of a model, relative to the folder that was asked for.
+type File struct {
+	// Name is the slash-separated path below the folder.
+	Name string `json:"name"`
+	// Size in bytes, of the content behind a link.
+	Size int64 `json:"size"`
+	// Link is the relative target when the entry is a symbolic link, as in the hub cache's
+	// snapshots; it never leaves the folder.
+	Link string `json:"link,omitempty"`
+	// Modified is the content's modification time in nanoseconds since 1970.
+	Modified int64 `json:"modified,omitempty"`
+	// Damage says what is wrong with the file's own structure ("header ends beyond the file",
+	// "120 of 200 bytes of tensors"); empty if nothing is or nothing can be told.
+	Damage string `json:"damage,omitempty"`
+	// SHA256 is the hex digest of the content; empty unless it was asked for.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// ListRequest asks for the files of a folder.
+type ListRequest struct {
+	// Folder is an absolute path; a leading "~/" is the login user's home.
+	Folder string `json:"folder"`
+	// Below limits the walk to one path below Folder, such as "snapshots/<revision>"; empty walks all.
+	Below string `json:"below,omitempty"`
+	// Hash names the files to digest (reads them whole).
+	Hash []string `json:"hash,omitempty"`
+}
+
+// Listing is the answer: every regular file (links followed), sorted by name. Hidden files and
+// unfinished copies are left out. safetensors headers are read and checked.
+type Listing struct {
+	// Folder is the absolute path that was walked.
+	Folder string `json:"folder"`
+	// Exists is false if there is no such folder.
+	Exists bool   `json:"exists"`
+	Files  []File `json:"files"`
+	// FreeBytes is what the file system (of the nearest existing parent) has left for this user.
+	FreeBytes int64 `json:"free_bytes"`
+}
+
+// ReceiveRequest opens a listener for one transfer.
+type ReceiveRequest struct {
+	// Folder to write below; made if missing.
+	Folder string `json:"folder"`
+	// Address is the node's own address to listen on, usually the fabric's. The port is chosen.
+	Address string `json:"address"`
+	// Secret authenticates both ends once, 32 random bytes in hex.
+	Secret string `json:"secret"`
+	Files  []File `json:"files"`
+}
+
+// SendRequest connects to a listener and sends files.
+type SendRequest struct {
+	Folder string `json:"folder"`
+	// Source is the own address to send from, Target the listener's address with port.
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Secret string `json:"secret"`
+	Files  []File `json:"files"`
+}
+
+// TransferEvent is one line of a transfer's progress; the stream ends with Done or Error.
+type TransferEvent struct {
+	// Listening is the receiver's address with port, in its first event.
+	Listening string `json:"listening,omitempty"`
+	// Bytes done so far in this transfer.
+	Bytes int64 `json:"bytes,omitempty"`
+	// Finished is a file that is in place, verified, with its SHA256.
+	Finished *File `json:"finished,omitempty"`
+	Done     bool  `json:"done,omitempty"`
+	// Error ends the transfer; Code is one of the Transfer… constants.
+	Error string `json:"error,omitempty"`
+	Code  string `json:"code,omitempty"`
+}
+
+// The classes of transfer failures.
+const (
+	TransferNoSpace  = "no_space"
+	TransferDenied   = "denied"
+	TransferConnect  = "connect"
+	TransferAuth     = "auth"
+	TransferMismatch = "mismatch"
+	TransferStalled  = "stalled"
+	TransferFailed   = "failed"
+)

@@ -1,0 +1,49 @@
+// Package weights keeps a model's files equal on every node: what should be there (the manifest),
+// what is there (the state per host), and the copies that make it so.
+package weights
+
+import "github.com/spark-stack/terraform-provider-spark/internal/agent"
+
+// Source says where a model lives on the nodes.
+type Source struct {
+	// Path is an absolute folder on the nodes, the same on each. Empty with Repo.
+	Path string
+	// Repo is a Hugging Face repository, "Qwen/Qwen3.5-122B-A10B-FP8", with Revision a commit.
+	Repo     string
+	Revision string
+}
+
+// Manifest is the accepted content of a model: every file with its size and, once a copy or a
+// verification read it, its digest.
+type Manifest struct {
+	Files []agent.File `json:"files"`
+}
+
+// Bytes is the sum of the sizes.
+func (m Manifest) Bytes() int64 {
+	var total int64
+	for _, file := range m.Files {
+		total += file.Size
+	}
+	return total
+}
+
+// Condition is a word for the weights on one host.
+type Condition string
+
+// The conditions.
+const (
+	Complete   Condition = "complete"
+	Incomplete Condition = "incomplete"
+	Missing    Condition = "missing"
+)
+
+// State is what one host has of a manifest.
+type State struct {
+	Condition Condition
+	// Files and Bytes that are as they should be.
+	Files int
+	Bytes int64
+	// Bad are the names of files that are missing or damaged, with the reason.
+	Bad map[string]string
+}
