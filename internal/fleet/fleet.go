@@ -14,6 +14,7 @@ import (
 const (
 	LabelResource = "io.spark-stack.spark.resource" // "ray_cluster" or "vllm_deployment"
 	LabelName     = "io.spark-stack.spark.name"     // the resource's name attribute
+	LabelCluster  = "io.spark-stack.spark.cluster"  // of a server: the name of the Ray cluster it uses
 	LabelRole     = "io.spark-stack.spark.role"     // "head", "worker" or "server"
 	LabelSpec     = "io.spark-stack.spark.spec"     // hash of the ContainerSpec it was made from
 )
