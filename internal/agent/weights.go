@@ -36,6 +36,10 @@ type Listing struct {
 	// Exists is false if there is no such folder.
 	Exists bool   `json:"exists"`
 	Files  []File `json:"files"`
+	// Shards are the files that the *.safetensors.index.json files in the walk name in their
+	// weight_map, as paths below Folder like File.Name, sorted, each once, there or not. An index
+	// that is no JSON object with a weight_map is a File with Damage.
+	Shards []string `json:"shards,omitempty"`
 	// FreeBytes is what the file system (of the nearest existing parent) has left for this user.
 	FreeBytes int64 `json:"free_bytes"`
 }
