@@ -1,0 +1,125 @@
+# shellcheck shell=bash
+# Images: the node's lives in the outer engine; those that run on the nodes are built inside a builder node, straight into
+# the image store ("seed") of which every node gets a hard-linked copy. So nothing is saved, loaded or kept twice.
+
+BUILDER=$LAB_PREFIX-builder
+NODE_HASH=$(hash_of node)
+RAY_HASH=$(hash_of images/{lib,ray}.sh images/ray.Dockerfile images/vllm.lock node/Dockerfile)
+VLLM_HASH=$(hash_of images node/Dockerfile)
+BASE_TAG=$LAB_PREFIX/base:bookworm
+NODE_TAG=$LAB_PREFIX/node:$NODE_HASH
+TOOLS_TAG=$LAB_PREFIX/tools:$NODE_HASH
+# What a node or the builder must be allowed: all but CAP_SYS_RESOURCE, which a container sandbox often lacks itself.
+NODE_RIGHTS=(--cap-add ALL --cap-drop SYS_RESOURCE --security-opt seccomp=unconfined --security-opt apparmor=unconfined
+  --device-cgroup-rule 'a *:* rwm' -v "$STORE:/store")
+
+wanted_images() { echo "${LAB_IMAGES:-ray vllm}"; }     # LAB_IMAGES=ray leaves vLLM out
+have_image() { outer image inspect "$1" >/dev/null 2>&1; }
+lab_hash() { if [[ $(wanted_images) == *vllm* ]]; then echo "$NODE_HASH-$VLLM_HASH"; else echo "$NODE_HASH-$RAY_HASH"; fi; }
+
+# store_do SCRIPT [ARG...]: shell in a throw-away container that sees the store.
+store_do() { local s=$1; shift; outer run --rm -i --network none -v "$STORE:/store" "$NODE_TAG" bash -euc "$s" store "$@"; }
+seed_hash() { store_do 'cat "/store/seed/$1.hash" 2>/dev/null || true' "$1"; }
+
+build_base() {
+  have_image "$BASE_TAG" && return
+  if ((EUID != 0)); then
+    outer pull -q debian:bookworm-slim >/dev/null || die "no image registry answers, and debootstrap takes root: run as root"
+    outer tag debian:bookworm-slim "$BASE_TAG"
+    return
+  fi
+  local root=$LAB_HOME/rootfs
+  say "base system (debootstrap)"
+  rm -rf "$root"
+  debootstrap --variant=minbase bookworm "$root" "${LAB_DEBIAN_MIRROR:-http://deb.debian.org/debian}" \
+    >"$LAB_HOME/debootstrap.log" 2>&1 || die "debootstrap failed, see $LAB_HOME/debootstrap.log"
+  rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/*
+  tar -C "$root" -c . | outer import - "$BASE_TAG" >/dev/null
+  rm -rf "$root"
+}
+
+build_node() {
+  if have_image "$NODE_TAG"; then return; fi
+  build_base
+  local target args=(--network host --build-arg "BASE=$BASE_TAG")
+  for target in tools ''; do
+    say "node image${target:+, tools}"
+    DOCKER_BUILDKIT=0 outer build "${args[@]}" ${target:+--target "$target"} -t "${LAB_PREFIX}/${target:-node}:$NODE_HASH" \
+      "$LAB_DIR/node" >"$LAB_HOME/node-image.log" 2>&1 || die "the node image cannot be built, see $LAB_HOME/node-image.log"
+  done
+}
+
+# pip and apt in the builder reach what this machine reaches, by the same settings and certificates.
+start_builder() {
+  local env=() name ca=''
+  for name in $(compgen -e); do
+    case $name in
+      PIP_CERT | PIP_FIND_LINKS) ;;
+      PIP_* | http_proxy | https_proxy | no_proxy | HTTP_PROXY | HTTPS_PROXY | NO_PROXY) env+=(-e "$name") ;;
+    esac
+  done
+  outer rm -f "$BUILDER" >/dev/null 2>&1 || true
+  [[ ! -d ${PIP_FIND_LINKS:-} ]] || env+=(-e PIP_FIND_LINKS=/build/wheels)
+  [[ ${PIP_FIND_LINKS:-} != *://* ]] || env+=(-e PIP_FIND_LINKS)
+  unwarned outer run -d --name "$BUILDER" --network host "${NODE_RIGHTS[@]}" "${env[@]}" -e PIP_CERT=/build/ca.pem \
+    -e PIP_DISABLE_PIP_VERSION_CHECK=1 "$TOOLS_TAG" \
+    bash -c 'while :; do sleep 3600 & wait; done' >/dev/null # a PID 1 that reaps
+  outer cp "$LAB_DIR/images" "$BUILDER:/build"
+  for ca in "${PIP_CERT:-}" "${SSL_CERT_FILE:-}" /etc/ssl/certs/ca-certificates.crt; do [[ -f $ca ]] && break; done
+  outer cp -L "$ca" "$BUILDER:/build/ca.pem"
+  [[ ! -f /etc/pip.conf ]] || outer cp -L /etc/pip.conf "$BUILDER:/etc/pip.conf"
+  [[ ! -d ${PIP_FIND_LINKS:-} ]] || outer cp "$PIP_FIND_LINKS" "$BUILDER:/build/wheels"
+  outer exec "$BUILDER" bash /build/builder.sh
+  wait_for 30 "the builder's dockerd does not answer" outer exec "$BUILDER" docker version
+}
+
+# build_step NAME HASH TEXT: runs images/NAME.sh in the builder and notes what it was made of.
+build_step() {
+  say "$3"
+  outer exec "$BUILDER" bash "/build/$1.sh" >"$LAB_HOME/$1.log" 2>&1 || die "$3: failed, see $LAB_HOME/$1.log"
+  outer exec "$BUILDER" sh -c "echo $2 >/store/seed/$1.hash"
+}
+
+build_images() {
+  build_node
+  local ray='' vllm=''
+  [[ $(seed_hash ray) == "$RAY_HASH" ]] || ray=1
+  [[ $(wanted_images) != *vllm* || $(seed_hash vllm) == "$VLLM_HASH" ]] || vllm=1
+  [[ $ray$vllm ]] || return 0
+  start_builder
+  if [[ $ray ]]; then
+    store_do 'rm -f /store/seed/*.hash'
+    outer exec "$BUILDER" docker image inspect spark-lab/debian:12 >/dev/null 2>&1 || {
+      local c; c=$(outer create "$BASE_TAG" true)
+      outer export "$c" | outer exec -i "$BUILDER" docker import -m base - spark-lab/debian:12 >/dev/null
+      outer rm "$c" >/dev/null
+    }
+    build_step ray "$RAY_HASH" "$RAY_IMAGE"
+  fi
+  [[ -z $vllm ]] || build_step vllm "$VLLM_HASH" "$VLLM_IMAGE"
+  outer exec "$BUILDER" bash /build/builder.sh stop
+  outer rm -f "$BUILDER" >/dev/null
+}
+
+# seed_node NUMBER: image store and home of a node, before it starts. Layers are never written, so links do.
+seed_node() {
+  store_do '
+    n=/store/nodes/$1 s=/store/seed
+    rm -rf "$n"; mkdir -p "$n/docker" "$n/home"
+    cp -a "$s/docker/image" "$n/docker/"
+    rm -rf "$n"/docker/image/overlay2/layerdb/{mounts,tmp}/*
+    cp -al "$s/docker/overlay2" "$n/docker/"
+    cp -a /etc/skel/. "$n/home/"
+    if [ "$1" = 1 ] && [ -d $s/models ] && [ -f $s/vllm.hash ]; then cp -a "$s/models" "$n/home/"; fi
+    chown -R 1000:1000 "$n/home"; chmod 755 "$n/home"; chmod 711 "$n/docker"
+  ' "$1"
+}
+
+# purge_images: all that we left in the outer engine.
+purge_images() {
+  local images
+  outer volume rm -f "$STORE" >/dev/null
+  images=$(outer images -q --filter "reference=$LAB_PREFIX/*" | sort -u)
+  # shellcheck disable=SC2086 # ids
+  [[ -z $images ]] || outer rmi -f $images >/dev/null
+}
