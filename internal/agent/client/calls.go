@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
+)
+
+// Facts implements agent.Agent.
+func (c *connection) Facts(ctx context.Context) (agent.Facts, error) {
+	var facts agent.Facts
+	err := c.ask(ctx, "read facts", wire.PathFacts, struct{}{}, &facts)
+	return facts, err
+}
+
+// List implements agent.Agent.
+func (c *connection) List(ctx context.Context, request agent.ListRequest) (agent.Listing, error) {
+	var listing agent.Listing
+	err := c.ask(ctx, "list "+request.Folder, wire.PathList, request, &listing)
+	return listing, err
+}
+
+// Clean implements agent.Agent.
+func (c *connection) Clean(ctx context.Context, folder string) error {
+	return c.ask(ctx, "clean "+folder, wire.PathClean, wire.FolderRequest{Folder: folder}, &struct{}{})
+}
+
+// Uninstall implements agent.Agent.
+func (c *connection) Uninstall(ctx context.Context) error {
+	return c.ask(ctx, "uninstall the agent", wire.PathUninstall, struct{}{}, &struct{}{})
+}
+
+// Receive implements agent.Agent.
+func (c *connection) Receive(ctx context.Context, request agent.ReceiveRequest, onEvent func(agent.TransferEvent)) error {
+	return c.follow(ctx, "receive into "+request.Folder, wire.PathReceive, request, onEvent)
+}
+
+// Send implements agent.Agent.
+func (c *connection) Send(ctx context.Context, request agent.SendRequest, onEvent func(agent.TransferEvent)) error {
+	return c.follow(ctx, "send from "+request.Folder, wire.PathSend, request, onEvent)
+}
+
+// follow makes a call that answers with events, and returns after the last of them.
+func (c *connection) follow(ctx context.Context, step, path string, body any, onEvent func(agent.TransferEvent)) error {
+	reader, err := c.post(ctx, step, path, body)
+	if err != nil {
+		return err
+	}
+	defer reader.Close() //nolint:errcheck // Closing early cancels the call on the node, as is meant.
+	for decoder := json.NewDecoder(reader); ; {
+		var event agent.TransferEvent
+		if err := decoder.Decode(&event); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = fmt.Errorf("the events ended without a last one: %w", io.ErrUnexpectedEOF)
+			}
+			return c.broken(ctx, step, err)
+		}
+		if onEvent != nil {
+			onEvent(event)
+		}
+		switch {
+		case event.Error != "":
+			return &agent.Error{Host: c.host, Step: step, Code: event.Code, Message: event.Error}
+		case event.Done:
+			return nil
+		}
+	}
+}

@@ -1,0 +1,76 @@
+// Command embed builds the agent for each architecture and packs it for package embedded. The same
+// source and the same Go give the same bytes, so that a node keeps its agent until the agent changes.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+const program = "github.com/spark-stack/terraform-provider-spark/cmd/spark-agent"
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: embed FOLDER")
+		os.Exit(2)
+	}
+	for _, architecture := range []string{"amd64", "arm64"} {
+		if err := pack(context.Background(), architecture, os.Args[1]); err != nil {
+			fmt.Fprintf(os.Stderr, "embed: linux/%s: %v\n", architecture, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func pack(ctx context.Context, architecture, folder string) error {
+	work, err := os.MkdirTemp("", "spark-agent-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work) //nolint:errcheck // A left-over temporary folder harms nothing.
+
+	// Without -buildvcs=false each commit would make another program of the same source.
+	binary := filepath.Join(work, "spark-agent")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w -buildid=", "-o", binary, program)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+architecture,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("go build: %w", err)
+	}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	packed, err := compress(content)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "linux-"+architecture+".gz"), packed, 0o644) //nolint:gosec // A build product for all to read.
+}
+
+// compress packs without a time or a name, and with the content's digest as the comment.
+func compress(content []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(content)
+	writer.Comment = hex.EncodeToString(digest[:])
+	if _, err := writer.Write(content); err != nil {
+		return nil, err
+	}
+	if err := writer.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
