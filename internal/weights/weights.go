@@ -28,6 +28,27 @@ func (m Manifest) Bytes() int64 {
 	return total
 }
 
+// Place is where a source lives on one node.
+type Place struct {
+	// Folder is the root of all its files, the same argument for listing, sending and receiving.
+	Folder string
+	// Below limits a listing to the files that are served: "snapshots/<revision>" in the hub cache.
+	Below string
+	// ServePath is what `vllm serve` is given.
+	ServePath string
+}
+
+// Problem is something that makes a source or a folder unusable, in words for the user.
+type Problem struct {
+	// Attribute that is to blame, such as "path" or "revision" of the model; empty if a host is.
+	Attribute string
+	// Summary is one sentence, Detail says why and what to do next.
+	Summary, Detail string
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Summary + ": " + p.Detail }
+
 // Condition is a word for the weights on one host.
 type Condition string
 

@@ -1,0 +1,77 @@
+package weights
+
+import (
+	"fmt"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+)
+
+// Compare judges one host's listing against the manifest. Files that the manifest does not name do
+// not count: vLLM reads only what the index names.
+func Compare(manifest Manifest, listing agent.Listing) State {
+	state := State{Condition: Incomplete, Bad: map[string]string{}}
+	have := map[string]agent.File{}
+	for _, file := range listing.Files {
+		have[file.Name] = file
+	}
+	present := 0
+	for _, want := range manifest.Files {
+		file, found := have[want.Name]
+		if found {
+			present++
+		}
+		if reason := fault(want, file, found); reason != "" {
+			state.Bad[want.Name] = reason
+			continue
+		}
+		state.Files++
+		state.Bytes += want.Size
+	}
+	switch {
+	case len(state.Bad) == 0:
+		state.Condition = Complete
+	case present == 0:
+		state.Condition = Missing
+	}
+	return state
+}
+
+// Wanted is the state of a host that has everything.
+func Wanted(manifest Manifest) State {
+	return State{Condition: Complete, Files: len(manifest.Files), Bytes: manifest.Bytes(), Bad: map[string]string{}}
+}
+
+// Line is the sentence for a host whose weights are not as they should be; empty if they are.
+func Line(host string, manifest Manifest, state State) string {
+	if state.Condition == Complete {
+		return ""
+	}
+	return fmt.Sprintf("%s: weights %s, %d of %d files, %d of %d bytes",
+		host, state.Condition, state.Files, len(manifest.Files), state.Bytes, manifest.Bytes())
+}
+
+// Lines are the sentences of all hosts, sorted by host.
+func Lines(manifest Manifest, states map[string]State) []string {
+	var lines []string
+	for _, host := range sortedKeys(states) {
+		if line := Line(host, manifest, states[host]); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// fault says why a file is not what the manifest wants; empty if it is.
+func fault(want, file agent.File, found bool) string {
+	switch {
+	case !found:
+		return "missing"
+	case file.Size != want.Size:
+		return fmt.Sprintf("%d of %d bytes", file.Size, want.Size)
+	case file.Damage != "":
+		return file.Damage
+	case want.SHA256 != "" && file.SHA256 != "" && file.SHA256 != want.SHA256:
+		return "content differs from its sha256"
+	}
+	return ""
+}
