@@ -1,0 +1,250 @@
+// Package hosttest is a fleet of simulated DGX Spark hosts inside the test's own process. The code
+// under test talks to it over the real protocols (SSH, Docker's HTTP API, the agent's HTTP/2, gRPC);
+// only what lies behind them is made up: an engine without a kernel, a Ray without Python, a vLLM
+// without a model. Tests move the world by the methods of [Host] and assert on what was asked of it.
+package hosttest
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// User is the only login that the hosts accept.
+const User = "aurora"
+
+// DefaultImage is on every host from the start.
+const DefaultImage = "registry.example/vllm-ray:1"
+
+// Timing says how long the simulated programs take. All are short, yet not zero, so that waits are
+// exercised.
+type Timing struct {
+	GCSUp        time.Duration // from the head's start to its first answer
+	Join         time.Duration // from a worker's start to its line in the node table
+	JoinTimeout  time.Duration // until a worker without a head gives up
+	HeadLoss     time.Duration // until a worker without its head exits
+	AddressLoss  time.Duration // until a Ray node whose address is gone is DEAD
+	Place        time.Duration // until a placement group is created
+	Load         time.Duration // from the placement to a healthy server
+	PlaceTimeout time.Duration // until a server without resources gives up
+	RankLoss     time.Duration // until a server that lost a rank exits
+}
+
+// DefaultTiming is about a thousandth of the measured times.
+func DefaultTiming() Timing {
+	return Timing{
+		GCSUp: 20 * time.Millisecond, Join: 20 * time.Millisecond, JoinTimeout: time.Second,
+		HeadLoss: 50 * time.Millisecond, AddressLoss: 50 * time.Millisecond,
+		Place: 10 * time.Millisecond, Load: 40 * time.Millisecond,
+		PlaceTimeout: time.Second, RankLoss: 50 * time.Millisecond,
+	}
+}
+
+// Option changes a fleet before it starts.
+type Option func(*Fleet)
+
+// WithTiming replaces [DefaultTiming].
+func WithTiming(timing Timing) Option { return func(f *Fleet) { f.timing = timing } }
+
+// Fleet is a set of hosts that see each other.
+type Fleet struct {
+	t      testing.TB
+	dir    string
+	timing Timing
+	hosts  []*Host
+	port   int
+	key    ssh.PublicKey
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+
+	// mu guards the world of all hosts: one lock, because Ray and vLLM reach across hosts.
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when something changed
+	journal []Entry
+	runners []Runner
+	serial  int
+}
+
+// NewFleet starts n hosts, aurora-1 to aurora-n at 127.0.0.11 and up, all on one SSH port; they end
+// with the test.
+func NewFleet(t testing.TB, n int, options ...Option) *Fleet {
+	t.Helper()
+	if n < 1 || n > 200 {
+		t.Fatalf("hosttest: a fleet has 1 to 200 hosts, not %d", n)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &Fleet{
+		t: t, dir: t.TempDir(), timing: DefaultTiming(), ctx: ctx, cancel: cancel,
+		changed: make(chan struct{}),
+	}
+	for _, option := range options {
+		option(f)
+	}
+	// The loops of a half-built fleet end too when something below fails the test.
+	t.Cleanup(f.Close)
+	if err := f.makeKey(); err != nil {
+		t.Fatalf("hosttest: make the login key: %v", err)
+	}
+	for i := range n {
+		host, err := newHost(f, i)
+		if err != nil {
+			t.Fatalf("hosttest: make host %d: %v", i, err)
+		}
+		f.hosts = append(f.hosts, host)
+	}
+	if err := f.listen(); err != nil {
+		t.Fatalf("hosttest: listen: %v", err)
+	}
+	if err := f.writeKnownHosts(); err != nil {
+		t.Fatalf("hosttest: write known_hosts: %v", err)
+	}
+	f.tasks.Go(f.live)
+	return f
+}
+
+// Host returns the host with an index from 0.
+func (f *Fleet) Host(i int) *Host {
+	f.t.Helper()
+	if i < 0 || i >= len(f.hosts) {
+		f.t.Fatalf("hosttest: no host %d in a fleet of %d", i, len(f.hosts))
+	}
+	return f.hosts[i]
+}
+
+// Hosts returns all hosts in order.
+func (f *Fleet) Hosts() []*Host { return append([]*Host(nil), f.hosts...) }
+
+// Port is the common SSH port.
+func (f *Fleet) Port() int { return f.port }
+
+// PrivateKeyFile is the path of the key that the hosts accept.
+func (f *Fleet) PrivateKeyFile() string { return filepath.Join(f.dir, "id_ed25519") }
+
+// KnownHosts is the path of a known_hosts file with the hosts' first keys.
+func (f *Fleet) KnownHosts() string { return filepath.Join(f.dir, "known_hosts") }
+
+// ProviderConfig is a provider block that reaches the fleet.
+func (f *Fleet) ProviderConfig() string {
+	return fmt.Sprintf(`provider "spark" {
+  user             = %q
+  port             = %d
+  private_key_file = %q
+  known_hosts_file = %q
+}
+`, User, f.port, f.PrivateKeyFile(), f.KnownHosts())
+}
+
+// WriteModel makes a small model in the weights of one host; see [Host.WriteModel].
+func (f *Fleet) WriteModel(host int, folder string) {
+	f.t.Helper()
+	f.Host(host).WriteModel(folder)
+}
+
+// Close ends the fleet and waits for all that it started. The test's cleanup calls it.
+func (f *Fleet) Close() {
+	f.cancel()
+	for _, host := range f.hosts {
+		host.ssh.close()
+	}
+	f.mu.Lock()
+	for _, host := range f.hosts {
+		for _, c := range host.containers {
+			c.halt()
+		}
+	}
+	f.broadcast()
+	f.mu.Unlock()
+	f.tasks.Wait()
+}
+
+// live moves the simulated programs on; every read does too, so the tick only bounds how late
+// those notice who merely wait.
+func (f *Fleet) live() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-f.ctx.Done():
+			return
+		case <-tick.C:
+			f.mu.Lock()
+			f.settle()
+			f.mu.Unlock()
+		}
+	}
+}
+
+// settle moves every running program to the present. The lock is held.
+func (f *Fleet) settle() {
+	now := time.Now()
+	for _, host := range f.hosts {
+		for _, c := range append([]*instance(nil), host.containers...) {
+			if c.program != nil {
+				c.program.step(now)
+			}
+		}
+	}
+}
+
+// broadcast wakes those who wait for a change. The lock is held.
+func (f *Fleet) broadcast() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// await calls look under the lock, now and after every change, until it says true or ctx ends.
+func (f *Fleet) await(ctx context.Context, look func() bool) error {
+	for {
+		f.mu.Lock()
+		f.settle()
+		done, changed := look(), f.changed
+		f.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.ctx.Done():
+			return errors.New("the fleet is closed")
+		}
+	}
+}
+
+func (f *Fleet) makeKey() error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	if f.key, err = ssh.NewPublicKey(public); err != nil {
+		return err
+	}
+	block, err := ssh.MarshalPrivateKey(private, User)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(f.PrivateKeyFile(), pem.EncodeToMemory(block), 0o600)
+}
+
+func (f *Fleet) writeKnownHosts() error {
+	var text strings.Builder
+	for _, host := range f.hosts {
+		key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(host.ssh.publicKey())))
+		fmt.Fprintf(&text, "[%s]:%d %s\n", host.Address(), f.port, key)
+	}
+	return os.WriteFile(f.KnownHosts(), []byte(text.String()), 0o600)
+}
