@@ -1,0 +1,118 @@
+package node
+
+import "fmt"
+
+// Accepted are the values that the declaration stands on.
+type Accepted struct {
+	FabricAddress string
+	GPUs          int
+}
+
+// Declared is what the configuration pins; nil means "follow the node".
+type Declared struct {
+	FabricAddress *string
+	GPUs          *int
+}
+
+// Follow plans the accepted values: pinned ones as written, else a new address is followed, gains
+// of GPUs are followed, and losses are not. before is nil for a new node.
+func Follow(declared Declared, before *Accepted, seen Observed) Accepted {
+	planned := Accepted{FabricAddress: seen.FabricAddress, GPUs: seen.GPUs}
+	if before != nil {
+		planned.GPUs = max(before.GPUs, seen.GPUs)
+		if planned.FabricAddress == "" {
+			planned.FabricAddress = before.FabricAddress
+		}
+	}
+	if declared.FabricAddress != nil {
+		planned.FabricAddress = *declared.FabricAddress
+	}
+	if declared.GPUs != nil {
+		planned.GPUs = *declared.GPUs
+	}
+	return planned
+}
+
+// Problem is something that apply cannot change: a warning in the plan, an error in apply.
+type Problem struct {
+	Attribute string
+	Summary   string
+	Detail    string
+}
+
+// Problems tells what stands between the planned values and the node. host is as written.
+func Problems(planned Accepted, seen Observed, host, addresses string) []Problem {
+	var problems []Problem
+	who := fmt.Sprintf("Host %s (%s)", seen.Name, host)
+	switch {
+	case planned.FabricAddress == "":
+		problems = append(problems, Problem{
+			Attribute: "fabric_address",
+			Summary:   who + ": no fabric address",
+			Detail: "No interface with an RDMA device, or of 100 Gb/s, has an IPv4 address. Addresses of the node: " + addresses +
+				".\nGive the fabric interface an address (netplan), or name one of these with fabric_address.",
+		})
+	case seen.FabricAddress == "":
+		problems = append(problems, Problem{
+			Attribute: "fabric_address",
+			Summary:   fmt.Sprintf("%s: fabric address is gone, not %s", who, planned.FabricAddress),
+			Detail: "The fabric interface has no IPv4 address now. Addresses of the node: " + addresses +
+				".\nTerraform does not set addresses on hosts: restore it there (netplan; ip addr).",
+		})
+	case seen.FabricAddress != planned.FabricAddress:
+		problems = append(problems, Problem{
+			Attribute: "fabric_address",
+			Summary:   fmt.Sprintf("%s: fabric address is %s, not %s", who, seen.FabricAddress, planned.FabricAddress),
+			Detail: fmt.Sprintf("Terraform does not set addresses on hosts: restore it there, or accept the new one with fabric_address = %q.",
+				seen.FabricAddress),
+		})
+	}
+	if seen.GPUs < planned.GPUs {
+		detail := fmt.Sprintf("Terraform cannot bring back a GPU: check the host (nvidia-smi, dmesg), or accept the loss with gpu_count = %d.", seen.GPUs)
+		if seen.GPUError != "" {
+			detail = "nvidia-smi says: " + seen.GPUError + "\n" + detail
+		}
+		problems = append(problems, Problem{
+			Attribute: "gpu_count",
+			Summary:   fmt.Sprintf("%s: %d of %d GPUs present", who, seen.GPUs, planned.GPUs),
+			Detail:    detail,
+		})
+	}
+	return problems
+}
+
+// Lines are the drift sentences, judged against the accepted values. They are neutral: whether a
+// value is pinned is not known while refreshing.
+func Lines(accepted Accepted, seen Observed) []string {
+	lines := []string{}
+	switch {
+	case seen.FabricAddress == accepted.FabricAddress:
+	case seen.FabricAddress == "":
+		lines = append(lines, fmt.Sprintf("%s: fabric address is gone, expected %s", seen.Name, accepted.FabricAddress))
+	default:
+		lines = append(lines, fmt.Sprintf("%s: fabric address is %s, expected %s", seen.Name, seen.FabricAddress, accepted.FabricAddress))
+	}
+	if seen.GPUs != accepted.GPUs {
+		lines = append(lines, fmt.Sprintf("%s: %d GPUs present, expected %d", seen.Name, seen.GPUs, accepted.GPUs))
+	}
+	return lines
+}
+
+// Moved says in one sentence what differs from the values that a plan was made for; empty if
+// nothing does. A planned value that the node never had is a problem, not a move.
+func Moved(planned Accepted, seen Observed) string {
+	switch {
+	case seen.FabricAddress != planned.FabricAddress:
+		return fmt.Sprintf("The plan was made for fabric address %s, the host now has %s.", orNone(planned.FabricAddress), orNone(seen.FabricAddress))
+	case seen.GPUs != planned.GPUs:
+		return fmt.Sprintf("The plan was made for %d GPUs, the host now has %d.", planned.GPUs, seen.GPUs)
+	}
+	return ""
+}
+
+func orNone(address string) string {
+	if address == "" {
+		return "none"
+	}
+	return address
+}

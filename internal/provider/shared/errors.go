@@ -1,0 +1,104 @@
+package shared
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/engine"
+	"github.com/spark-stack/terraform-provider-spark/internal/sshx"
+)
+
+// adviser is a typed error that knows its likely cause and the next step.
+type adviser interface{ Advice() string }
+
+// Unable adds the one form of an error diagnostic: "Unable to <verb> <thing> <name>", then what was
+// seen, the likely cause with its evidence, and what to do next.
+func Unable(diags *diag.Diagnostics, at path.Path, doing string, err error) {
+	diags.AddAttributeError(at, "Unable to "+doing, Explain(err))
+}
+
+// UnableKept is Unable for a refresh: it says that nothing is lost and how to plan around the host.
+func UnableKept(diags *diag.Diagnostics, at path.Path, doing string, err error) {
+	detail := Explain(err) + "\n\nThe last known state is kept and nothing was changed."
+	if Unreachable(err) {
+		detail += ` Bring the host back, or plan without it: -target for the other resources, -refresh=false to skip reading, unreachable = "keep" in the provider block to go on with the last known values.`
+	}
+	diags.AddAttributeError(at, "Unable to "+doing, detail)
+}
+
+// Explain tells what was seen and what to do about it.
+func Explain(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "Interrupted. Apply again: it goes on from what is there."
+	}
+	text := err.Error()
+	if advice := Advice(err); advice != "" {
+		text += "\n\n" + advice
+	}
+	return text
+}
+
+// Advice is the next step that a typed error in the chain knows.
+func Advice(err error) string {
+	var known adviser
+	if errors.As(err, &known) && known.Advice() != "" {
+		return known.Advice()
+	}
+	var docker *engine.Error
+	if errors.As(err, &docker) {
+		return engineAdvice(docker)
+	}
+	var helper *agent.Error
+	if errors.As(err, &helper) {
+		return agentAdvice(helper)
+	}
+	return ""
+}
+
+func engineAdvice(err *engine.Error) string {
+	switch err.Kind {
+	case engine.Down:
+		return "The Docker engine does not answer on that socket. Start it there (sudo systemctl start docker), or name its socket with docker_socket."
+	case engine.Denied:
+		return "Add the login user to the docker group there (sudo usermod -aG docker <user>); the next SSH connection has it."
+	case engine.TooOld:
+		return fmt.Sprintf("Docker API %s (engine 20.10) or newer is needed: update the engine there.", engine.MinimumAPIVersion)
+	case engine.Conflict:
+		return "Another container has that name. Remove or rename it there, or choose another name here."
+	case engine.Lost:
+		return "The connection broke. Apply again: it goes on from what is there."
+	case engine.Failed:
+	}
+	return ""
+}
+
+func agentAdvice(err *agent.Error) string {
+	switch err.Code {
+	case agent.TransferNoSpace:
+		return "Free disk space there and apply again: files that are complete are kept."
+	case agent.TransferDenied:
+		return "Make the folder writable for the login user there, or choose another one."
+	case agent.TransferConnect:
+		return "The nodes must reach each other over the fabric on any TCP port: check the addresses (ip addr) and the firewall (sudo ufw status)."
+	}
+	return ""
+}
+
+// Unreachable says that the host did not answer at all, as opposed to answering with a refusal.
+func Unreachable(err error) bool {
+	var ssh *sshx.Error
+	if !errors.As(err, &ssh) {
+		return false
+	}
+	switch ssh.Kind {
+	case sshx.NameNotFound, sshx.Refused, sshx.TimedOut, sshx.NotSSH, sshx.Lost:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,126 @@
+package sparknode
+
+import (
+	"context"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/node"
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+)
+
+// model is a spark_node in configuration, plan and state.
+type model struct {
+	Host          types.String `tfsdk:"host"`
+	User          types.String `tfsdk:"user"`
+	Port          types.Int64  `tfsdk:"port"`
+	HostKey       types.String `tfsdk:"host_key"`
+	DockerSocket  types.String `tfsdk:"docker_socket"`
+	FabricAddress types.String `tfsdk:"fabric_address"`
+	GPUCount      types.Int64  `tfsdk:"gpu_count"`
+	ID            types.String `tfsdk:"id"`
+	Name          types.String `tfsdk:"name"`
+	MemoryGiB     types.Int64  `tfsdk:"memory_gib"`
+	Observed      types.Object `tfsdk:"observed"`
+	Drift         types.List   `tfsdk:"drift"`
+}
+
+// observed is what Read saw.
+type observed struct {
+	ManagementAddress types.String `tfsdk:"management_address"`
+	FabricAddress     types.String `tfsdk:"fabric_address"`
+	GPUCount          types.Int64  `tfsdk:"gpu_count"`
+	Driver            types.String `tfsdk:"driver"`
+	Reachable         types.Bool   `tfsdk:"reachable"`
+}
+
+// observedTypes is the type of the nested object.
+var observedTypes = map[string]attr.Type{
+	"management_address": types.StringType,
+	"fabric_address":     types.StringType,
+	"gpu_count":          types.Int64Type,
+	"driver":             types.StringType,
+	"reachable":          types.BoolType,
+}
+
+func (m model) connection() fleet.Connection {
+	return shared.NodeRef{Host: m.Host, User: m.User, Port: m.Port, HostKey: m.HostKey, DockerSocket: m.DockerSocket}.Connection()
+}
+
+// unreachableYet says that the node cannot be asked: its address comes from another resource.
+func (m model) unreachableYet() bool {
+	return shared.NodeRef{Host: m.Host, User: m.User, Port: m.Port, HostKey: m.HostKey, DockerSocket: m.DockerSocket}.Unknown()
+}
+
+// declared is what the configuration pins.
+func (m model) declared() node.Declared {
+	var pinned node.Declared
+	if !m.FabricAddress.IsNull() && !m.FabricAddress.IsUnknown() {
+		pinned.FabricAddress = m.FabricAddress.ValueStringPointer()
+	}
+	if !m.GPUCount.IsNull() && !m.GPUCount.IsUnknown() {
+		count := int(m.GPUCount.ValueInt64())
+		pinned.GPUs = &count
+	}
+	return pinned
+}
+
+func (m model) accepted() node.Accepted {
+	return node.Accepted{FabricAddress: m.FabricAddress.ValueString(), GPUs: int(m.GPUCount.ValueInt64())}
+}
+
+func (m *model) accept(values node.Accepted) {
+	m.FabricAddress = stringOrNull(values.FabricAddress)
+	m.GPUCount = types.Int64Value(int64(values.GPUs))
+}
+
+// see writes what was observed.
+func (m *model) see(seen node.Observed) {
+	m.setObserved(observed{
+		ManagementAddress: stringOrNull(seen.ManagementAddress),
+		FabricAddress:     stringOrNull(seen.FabricAddress),
+		GPUCount:          types.Int64Value(int64(seen.GPUs)),
+		Driver:            stringOrNull(seen.Driver),
+		Reachable:         types.BoolValue(true),
+	})
+}
+
+func (m *model) setObserved(values observed) {
+	m.Observed = types.ObjectValueMust(observedTypes, map[string]attr.Value{
+		"management_address": values.ManagementAddress,
+		"fabric_address":     values.FabricAddress,
+		"gpu_count":          values.GPUCount,
+		"driver":             values.Driver,
+		"reachable":          values.Reachable,
+	})
+}
+
+func (m model) observed(ctx context.Context, diags *diag.Diagnostics) observed {
+	var values observed
+	if !m.Observed.IsNull() && !m.Observed.IsUnknown() {
+		diags.Append(m.Observed.As(ctx, &values, basetypes.ObjectAsOptions{})...)
+	}
+	return values
+}
+
+// observation turns the stored observation back into the domain's words.
+func (m model) observation(values observed) node.Observed {
+	return node.Observed{
+		Name:              m.Name.ValueString(),
+		ManagementAddress: values.ManagementAddress.ValueString(),
+		FabricAddress:     values.FabricAddress.ValueString(),
+		GPUs:              int(values.GPUCount.ValueInt64()),
+		Driver:            values.Driver.ValueString(),
+	}
+}
+
+func stringOrNull(text string) types.String {
+	if text == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(text)
+}
