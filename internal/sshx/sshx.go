@@ -26,6 +26,9 @@ type Config struct {
 	HostKey string
 	// Timeout bounds the dial and the handshake together; 0 means 10 s.
 	Timeout time.Duration
+	// Dialer opens the TCP connection, for example another Client's DialContext (a jump host); nil
+	// dials directly.
+	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Kind is a class of connection failures.
@@ -58,6 +61,8 @@ const (
 	ConnectFailed
 	// Lost: the connection broke or the peer stopped answering.
 	Lost
+	// Unreachable: there is no route to the host or its network.
+	Unreachable
 )
 
 // Error is a failed connection or channel.
@@ -68,12 +73,20 @@ type Error struct {
 	Port int
 	User string
 	Step string
-	// Offered and Trusted are SHA256 fingerprints with algorithm, for host key failures.
+	// Offered and Trusted are SHA256 fingerprints with algorithm, for host key failures; a trusted
+	// one also names its file and line.
 	Offered string
 	Trusted []string
-	// Tried lists the authentication attempts: "key ~/.ssh/id_ed25519 SHA256:…", "agent (3 keys)".
+	// KnownHosts are the files that were looked at, those that do not exist marked "(missing)".
+	KnownHosts []string
+	// Tried lists the authentication attempts and what was passed over, with the reason:
+	// "key ~/.ssh/id_ed25519 SHA256:…", "agent key SHA256:… (comment)", "key ~/.ssh/id_rsa skipped: …".
 	Tried []string
-	Err   error
+	// Methods are the authentication methods that the host accepts from the user, if it said so;
+	// Partial means that it took the key and asks for one of them on top.
+	Methods []string
+	Partial bool
+	Err     error
 }
 
 // Process is a started remote command.
@@ -90,7 +103,9 @@ type Process struct {
 
 // Client is one authenticated connection.
 type Client interface {
-	// Start runs a command. Sessions are limited to 8 at a time (sshd's MaxSessions is 10).
+	// Start runs a command. Sessions are limited to 8 at a time (sshd's MaxSessions is 10). The
+	// context bounds the start alone, so that a helper can outlive the call that started it; use Run
+	// for a command that shall end with its context.
 	Start(ctx context.Context, command string) (*Process, error)
 	// DialContext opens a channel to "tcp" or "unix" as seen from the machine.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)

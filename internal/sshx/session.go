@@ -1,0 +1,168 @@
+package sshx
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// stderrTail is how much of a command's error output is kept.
+const stderrTail = 4 << 10
+
+// Start implements Client.
+func (c *client) Start(ctx context.Context, command string) (*Process, error) {
+	if ctx.Err() != nil {
+		return nil, c.fail(interruptedKind(ctx), stepSession, context.Cause(ctx))
+	}
+	select {
+	case c.sessions <- struct{}{}:
+	case <-ctx.Done():
+		return nil, c.fail(interruptedKind(ctx), "wait for a free session", context.Cause(ctx))
+	case <-c.done:
+		return nil, c.err
+	}
+	// The slot is given back when the session has ended, which for an abandoned one is later than
+	// the return from here.
+	release := func() { <-c.sessions }
+	r, err := attempt(ctx, c, stepSession, func() (*running, error) {
+		r, err := c.begin(command)
+		if err != nil {
+			release()
+			return nil, err
+		}
+		go r.wait(release)
+		return r, nil
+	}, func(late *running) { _ = late.close() })
+	if err != nil {
+		return nil, err
+	}
+	return &Process{Stdin: r.stdin, Stdout: r.stdout, Stderr: r.stderr.String, Wait: r.result, Close: r.close}, nil
+}
+
+// running is a started command.
+type running struct {
+	client  *client
+	session *ssh.Session
+	stdin   io.WriteCloser
+	stdout  io.Reader
+	stderr  *tail
+	ended   chan struct{}
+	code    int
+	err     error
+}
+
+// begin opens a session and starts the command; it waits for the peer without a context.
+func (c *client) begin(command string) (*running, error) {
+	session, err := c.ssh.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	r := &running{client: c, session: session, stderr: &tail{}, ended: make(chan struct{})}
+	session.Stderr = r.stderr
+	var stdout io.Reader
+	if r.stdin, err = session.StdinPipe(); err == nil {
+		stdout, err = session.StdoutPipe()
+	}
+	if err == nil {
+		err = session.Start(command)
+	}
+	if err != nil {
+		_ = session.Close()
+		if lost := c.lost(); lost != nil {
+			return nil, lost
+		}
+		return nil, c.fail(Other, "start command", err)
+	}
+	r.stdout = &explained{c, stdout}
+	return r, nil
+}
+
+// wait collects the exit status and gives the session's slot back.
+func (r *running) wait(release func()) {
+	defer release()
+	err := r.session.Wait()
+	_ = r.session.Close()
+	var exit *ssh.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit):
+		r.code = exit.ExitStatus() // 128 + signal for one that was killed
+	default:
+		r.code, r.err = -1, r.client.fail(Lost, stepCommand, err)
+		if lost := r.client.lost(); lost != nil {
+			r.err = lost
+		}
+	}
+	close(r.ended)
+}
+
+// result implements Process.Wait.
+func (r *running) result() (int, error) {
+	select {
+	case <-r.ended:
+	case <-r.client.done:
+		// The transport is gone; whether the session notices is no longer of interest, unless it
+		// already had ended.
+		if !isClosed(r.ended) {
+			return -1, r.client.err
+		}
+	}
+	return r.code, r.err
+}
+
+// close implements Process.Close. sshd does not end a command whose channel closes, so it is killed
+// first; where sshd refuses that (a forced command), it sees its standard input end.
+func (r *running) close() error {
+	if isClosed(r.ended) {
+		return nil
+	}
+	go func() {
+		_ = r.session.Signal(ssh.SIGKILL)
+		_ = r.session.Close()
+	}()
+	return nil
+}
+
+// explained is a command's output; a lost connection is named, where the channel has a plain EOF.
+type explained struct {
+	client *client
+	reader io.Reader
+}
+
+// Read implements io.Reader.
+func (e *explained) Read(p []byte) (int, error) {
+	n, err := e.reader.Read(p)
+	if err != nil {
+		if lost := e.client.lost(); lost != nil {
+			return n, lost
+		}
+	}
+	return n, err
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write implements io.Writer.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - stderrTail; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+// String is the kept end.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.kept)
+}
