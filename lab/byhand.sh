@@ -51,3 +51,9 @@ complete() {
   inside "$1" curl -sS --fail-with-body --max-time 60 "http://127.0.0.1:8000/v1/completions" -H 'content-type: application/json' \
     -d '{"model": "tiny", "prompt": "hello spark", "max_tokens": 8, "temperature": 0, "ignore_eos": true}'
 }
+
+# hand_copy_model: what the product would do over the fabric.
+hand_copy_model() {
+  inside 1 tar -C "${MODEL_PATH%/*}" -c "${MODEL_PATH##*/}" |
+    inside 2 sh -c "mkdir -p ${MODEL_PATH%/*} && tar -C ${MODEL_PATH%/*} -x && chown -R 1000:1000 ${MODEL_PATH%/*}"
+}

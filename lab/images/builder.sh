@@ -3,6 +3,7 @@
 set -euo pipefail
 if [[ ${1:-} == stop ]]; then
   docker ps -aq | xargs -r docker rm -f >/dev/null
+  docker image prune -f >/dev/null
   pkill -x dockerd || true
   for _ in $(seq 100); do pgrep -x dockerd >/dev/null || exit 0; sleep 0.1; done
   echo "the builder's dockerd does not end" >&2
