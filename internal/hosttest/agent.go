@@ -2,9 +2,13 @@ package hosttest
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/server"
 )
 
 // isAgent recognizes the command line that starts the agent. The host always has it: uploading is
@@ -19,9 +23,18 @@ func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel) int {
 	h.fleet.mu.Lock()
 	groups := h.groups()
 	h.fleet.mu.Unlock()
-	_, _ = groups, ctx
-	_, _ = channel.Stderr().Write([]byte("the agent is not served yet\n"))
-	return 1
+	err := server.Serve(ctx, channel, server.Options{
+		Root: h.factsRoot(), PathRoot: h.root,
+		Hostname: h.name, Architecture: "arm64", Kernel: kernelVersion,
+		User:       &agent.User{Name: User, UID: 1000, GID: 1000, Home: h.Home(), Groups: groups},
+		Interfaces: h.interfaces, NvidiaSMI: h.nvidiaSMI, Listening: h.listeningPorts,
+		FreeBytes:  h.free,
+		Executable: filepath.Join(h.root, h.Home(), ".cache/spark-stack/spark-agent-0123456789ab"),
+	})
+	if err != nil && ctx.Err() == nil {
+		return 1
+	}
+	return 0
 }
 
 // SetFreeBytes sets what the host's disk has left for the user; the default is 2 TB.

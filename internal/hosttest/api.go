@@ -8,12 +8,12 @@ import (
 
 // api is the OpenAI-compatible HTTP server of a ready vLLM.
 type api struct {
-	server   *server
+	server   *serveProgram
 	listener *backlog
 	http     *http.Server
 }
 
-func newAPI(s *server) *api {
+func newAPI(s *serveProgram) *api {
 	a := &api{server: s, listener: newBacklog("vllm")}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

@@ -17,8 +17,8 @@ const (
 	serving
 )
 
-// server is a `vllm serve` in a container.
-type server struct {
+// serveProgram is a `vllm serve` in a container.
+type serveProgram struct {
 	instance  *instance
 	arguments flags
 	born      time.Time
@@ -30,17 +30,17 @@ type server struct {
 
 	head  *rayNode
 	group *placementGroup
-	peers []*server // the ranks of a server without Ray, itself included
+	peers []*serveProgram // the ranks of a server without Ray, itself included
 	http  *api
 }
 
-func newServer(c *instance, arguments flags) *server {
+func newServer(c *instance, arguments flags) *serveProgram {
 	now := time.Now()
-	return &server{instance: c, arguments: arguments, born: now, since: now, port: arguments.number(8000, "--port")}
+	return &serveProgram{instance: c, arguments: arguments, born: now, since: now, port: arguments.number(8000, "--port")}
 }
 
 // model is what is served: a folder or a repository.
-func (s *server) model() string {
+func (s *serveProgram) model() string {
 	if len(s.arguments.positional) > 0 {
 		return s.arguments.positional[0]
 	}
@@ -48,27 +48,27 @@ func (s *server) model() string {
 }
 
 // ranks is the number of GPUs that the server needs.
-func (s *server) ranks() int {
+func (s *serveProgram) ranks() int {
 	return s.arguments.number(1, "--tensor-parallel-size", "-tp") *
 		s.arguments.number(1, "--pipeline-parallel-size", "-pp")
 }
 
-func (s *server) onRay() bool {
+func (s *serveProgram) onRay() bool {
 	backend := s.arguments.text("", "--distributed-executor-backend")
 	return backend == "ray" || (backend == "" && s.instance.env("RAY_ADDRESS") != "")
 }
 
 // follower is a rank without an API of its own.
-func (s *server) follower() bool { return s.arguments.has("--headless") }
+func (s *serveProgram) follower() bool { return s.arguments.has("--headless") }
 
-func (s *server) ports() []int {
+func (s *serveProgram) ports() []int {
 	if s.follower() {
 		return nil
 	}
 	return []int{s.port}
 }
 
-func (s *server) listens(address string, port int) *backlog {
+func (s *serveProgram) listens(address string, port int) *backlog {
 	host := s.arguments.text("0.0.0.0", "--host")
 	if s.http == nil || port != s.port || (host != "0.0.0.0" && host != "::" && host != address) {
 		return nil
@@ -76,7 +76,7 @@ func (s *server) listens(address string, port int) *backlog {
 	return s.http.listener
 }
 
-func (s *server) step(now time.Time) {
+func (s *serveProgram) step(now time.Time) {
 	timing := s.instance.host.fleet.timing
 	if now.Sub(s.since) < timing.Place {
 		return
@@ -95,12 +95,12 @@ func (s *server) step(now time.Time) {
 	}
 }
 
-func (s *server) fail(format string, values ...any) {
+func (s *serveProgram) fail(format string, values ...any) {
 	s.instance.print(format, values...)
 	s.instance.exit(1)
 }
 
-func (s *server) stepPlacing(now time.Time) {
+func (s *serveProgram) stepPlacing(now time.Time) {
 	c := s.instance
 	if log := c.host.fault.serveLog; log != "" {
 		s.fail("%s", log)
@@ -122,7 +122,7 @@ func (s *server) stepPlacing(now time.Time) {
 }
 
 // placeOnRay asks the cluster for its GPUs; it says whether it has them.
-func (s *server) placeOnRay(now time.Time) bool {
+func (s *serveProgram) placeOnRay(now time.Time) bool {
 	c := s.instance
 	if s.head == nil {
 		name, port := splitHostPort(c.env("RAY_ADDRESS"))
@@ -164,7 +164,7 @@ func (s *server) placeOnRay(now time.Time) bool {
 
 // bound is the address that the first bundle insists on: vLLM's legacy executor asks for
 // node:<VLLM_HOST_IP>, RayExecutorV2 asks for none.
-func (s *server) bound() string {
+func (s *serveProgram) bound() string {
 	c := s.instance
 	if c.env("VLLM_USE_RAY_V2_EXECUTOR_BACKEND") == "1" {
 		return ""
@@ -175,7 +175,7 @@ func (s *server) bound() string {
 	return c.host.management.String()
 }
 
-func (s *server) waitForGPUs(now time.Time) {
+func (s *serveProgram) waitForGPUs(now time.Time) {
 	var specs []string
 	for i := range s.group.bundles {
 		text := "{'GPU': 1.0}"
@@ -201,7 +201,7 @@ func (s *server) waitForGPUs(now time.Time) {
 }
 
 // placeWithoutRay waits for the other ranks (--nnodes) and checks the host's own GPUs.
-func (s *server) placeWithoutRay(now time.Time) bool {
+func (s *serveProgram) placeWithoutRay(now time.Time) bool {
 	c := s.instance
 	nodes := s.arguments.number(1, "--nnodes")
 	if each := (s.ranks() + nodes - 1) / nodes; c.host.gpus < each {
@@ -211,7 +211,7 @@ func (s *server) placeWithoutRay(now time.Time) bool {
 	s.peers = nil
 	for _, host := range c.host.fleet.hosts {
 		for _, other := range host.containers {
-			peer, ok := other.program.(*server)
+			peer, ok := other.program.(*serveProgram)
 			if ok && !peer.onRay() && (peer == s || (nodes > 1 && peer.meeting() == s.meeting())) {
 				s.peers = append(s.peers, peer)
 			}
@@ -228,13 +228,13 @@ func (s *server) placeWithoutRay(now time.Time) bool {
 }
 
 // meeting is where the ranks of a server without Ray find each other.
-func (s *server) meeting() string {
+func (s *serveProgram) meeting() string {
 	return s.arguments.text("", "--master-addr") + ":" + s.arguments.text("29501", "--master-port")
 }
 
 // rankLost ends the server some time after one of its ranks.
-func (s *server) rankLost(now time.Time) bool {
-	lost := slices.ContainsFunc(s.peers, func(peer *server) bool { return peer.instance.program != peer })
+func (s *serveProgram) rankLost(now time.Time) bool {
+	lost := slices.ContainsFunc(s.peers, func(peer *serveProgram) bool { return peer.instance.program != peer })
 	if s.head != nil {
 		lost = s.head.gcs == nil || slices.ContainsFunc(s.group.bundles, func(b bundle) bool { return !b.node.alive })
 	}
@@ -252,7 +252,7 @@ func (s *server) rankLost(now time.Time) bool {
 }
 
 // finish loads the model on every rank's host and opens the API.
-func (s *server) finish(now time.Time) {
+func (s *serveProgram) finish(now time.Time) {
 	ranks := []*instance{s.instance}
 	if s.group != nil {
 		for _, part := range s.group.bundles {
@@ -285,7 +285,7 @@ func (h *Host) identity() netip.Addr {
 	return h.management
 }
 
-func (s *server) halt() {
+func (s *serveProgram) halt() {
 	if s.http != nil {
 		s.http.close()
 		s.http = nil
