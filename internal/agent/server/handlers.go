@@ -1,0 +1,168 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/files"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/transfer"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
+)
+
+// maxRequest bounds a request's body, in bytes; a manifest of 100,000 files has about 20 MB.
+const maxRequest = 64 << 20
+
+func (s *server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST "+wire.PathFacts, answer(s, s.facts))
+	mux.Handle("POST "+wire.PathList, answer(s, s.list))
+	mux.Handle("POST "+wire.PathClean, answer(s, s.clean))
+	mux.Handle("POST "+wire.PathUninstall, answer(s, s.uninstall))
+	mux.Handle("POST "+wire.PathReceive, stream(s, s.receive))
+	mux.Handle("POST "+wire.PathSend, stream(s, s.send))
+	return mux
+}
+
+// answer makes a handler of a call with one answer.
+func answer[Request, Answer any](s *server, call func(context.Context, Request) (Answer, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.enter() {
+			return
+		}
+		defer s.calls.Done()
+		var request Request
+		if err := read(w, r, &request); err != nil {
+			fail(w, http.StatusBadRequest, err)
+			return
+		}
+		result, err := call(r.Context(), request)
+		if err != nil {
+			fail(w, http.StatusUnprocessableEntity, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		// A failed write is a client that is gone; nobody is left to tell.
+		_ = json.NewEncoder(w).Encode(result)
+	})
+}
+
+// stream makes a handler of a call with events, each sent at once.
+func stream[Request any](s *server, call func(context.Context, Request, transfer.Report) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !s.enter() {
+			return
+		}
+		defer s.calls.Done()
+		var request Request
+		if err := read(w, r, &request); err != nil {
+			fail(w, http.StatusBadRequest, err)
+			return
+		}
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		encoder, controller := json.NewEncoder(w), http.NewResponseController(w)
+		report := func(event agent.TransferEvent) {
+			// A client that is gone ends the call through its context.
+			if encoder.Encode(event) == nil {
+				_ = controller.Flush()
+			}
+		}
+		if err := call(r.Context(), request, report); err != nil {
+			failure := describe(err)
+			report(agent.TransferEvent{Error: failure.Message, Code: failure.Code})
+			return
+		}
+		report(agent.TransferEvent{Done: true})
+	})
+}
+
+func read(w http.ResponseWriter, r *http.Request, request any) error {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err := decoder.Decode(request); err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	return nil
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(describe(err)) // As in answer.
+}
+
+// describe finds the class of a failure.
+func describe(err error) wire.Failure {
+	failure := wire.Failure{Message: err.Error()}
+	var failed *transfer.Error
+	switch {
+	case errors.As(err, &failed):
+		failure.Code = failed.Code
+	case errors.Is(err, fs.ErrPermission):
+		failure.Code = agent.TransferDenied
+	}
+	return failure
+}
+
+func (s *server) facts(ctx context.Context, _ struct{}) (agent.Facts, error) {
+	return s.options.facts().Gather(ctx)
+}
+
+func (s *server) list(ctx context.Context, request agent.ListRequest) (agent.Listing, error) {
+	named, real, err := s.options.folder(request.Folder)
+	if err != nil {
+		return agent.Listing{}, err
+	}
+	listing, err := files.List(ctx, real, named, request)
+	if err != nil {
+		return agent.Listing{}, s.denied(err)
+	}
+	listing.FreeBytes, err = s.options.free(real)
+	return listing, err
+}
+
+// denied adds the user to a failure of permissions.
+func (s *server) denied(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	name, _ := s.options.account()
+	return fmt.Errorf("%w (as user %s)", err, name)
+}
+
+func (s *server) clean(ctx context.Context, request wire.FolderRequest) (struct{}, error) {
+	named, real, err := s.options.folder(request.Folder)
+	if err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, s.denied(transfer.Clean(ctx, real, named))
+}
+
+// end is the side of a transfer that lies on this node.
+func (s *server) end(folder string) (transfer.End, error) {
+	named, real, err := s.options.folder(folder)
+	name, _ := s.options.account()
+	return transfer.End{
+		Folder: named, Real: real, User: name, Free: s.options.free,
+		ConnectTimeout: s.options.ConnectTimeout, StallTimeout: s.options.StallTimeout,
+	}, err
+}
+
+func (s *server) receive(ctx context.Context, request agent.ReceiveRequest, report transfer.Report) error {
+	end, err := s.end(request.Folder)
+	if err != nil {
+		return err
+	}
+	return transfer.Receive(ctx, end, request, report)
+}
+
+func (s *server) send(ctx context.Context, request agent.SendRequest, report transfer.Report) error {
+	end, err := s.end(request.Folder)
+	if err != nil {
+		return err
+	}
+	return transfer.Send(ctx, end, request, report)
+}
