@@ -129,7 +129,7 @@ func (a *api) dies() bool {
 			fleet.mu.Lock()
 			defer fleet.mu.Unlock()
 			if c.program == a.server {
-				c.print("RuntimeError: CUDA error: an illegal memory access was encountered")
+				c.logf("RuntimeError: CUDA error: an illegal memory access was encountered")
 				c.exit(1)
 			}
 		})

@@ -157,7 +157,7 @@ func (h *Host) KillContainerOOM(name string) {
 func (h *Host) ExitContainer(name string, code int, log string) {
 	h.fleet.t.Helper()
 	h.each("exit", name, func(c *instance) error {
-		c.print("%s", log)
+		c.logf("%s", log)
 		c.exit(code)
 		return nil
 	})

@@ -52,8 +52,8 @@ type logLine struct {
 	text   string
 }
 
-// print adds a line to the container's standard error, as Ray and vLLM log there.
-func (c *instance) print(format string, values ...any) {
+// logf adds a line to the container's standard error, as Ray and vLLM log there.
+func (c *instance) logf(format string, values ...any) {
 	for line := range strings.SplitSeq(fmt.Sprintf(format, values...), "\n") {
 		c.logs = append(c.logs, logLine{stderr: true, at: time.Now(), text: line})
 	}

@@ -51,27 +51,27 @@ func TestContainerLife(t *testing.T) {
 	h := f.Host(0)
 	docker := engineOf(t, mustDial(t, f, 0))
 	ctx := t.Context()
-	make := func(name string, config *container.Config, host *container.HostConfig) (string, error) {
+	create := func(name string, config *container.Config, host *container.HostConfig) (string, error) {
 		config.Image = DefaultImage
 		created, err := docker.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host, Name: name})
 		return created.ID, err
 	}
-	id, err := make("base", &container.Config{Cmd: []string{"sleep", "infinity"}, Labels: map[string]string{"a": "b"}},
+	id, err := create("base", &container.Config{Cmd: []string{"sleep", "infinity"}, Labels: map[string]string{"a": "b"}},
 		&container.HostConfig{IpcMode: "shareable", NetworkMode: "host", Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: "v", Target: "/tmp/ray"}}})
 	if err != nil || len(id) != 64 {
 		t.Fatalf("create: %q, %v", id, err)
 	}
-	if _, err := make("base", &container.Config{}, nil); !cerrdefs.IsConflict(err) {
+	if _, err := create("base", &container.Config{}, nil); !cerrdefs.IsConflict(err) {
 		t.Errorf("same name: %v", err)
 	}
-	_, err = make("bound", &container.Config{}, &container.HostConfig{Mounts: []mount.Mount{{Type: mount.TypeBind, Source: "/nowhere", Target: "/x"}}})
+	_, err = create("bound", &container.Config{}, &container.HostConfig{Mounts: []mount.Mount{{Type: mount.TypeBind, Source: "/nowhere", Target: "/x"}}})
 	if !cerrdefs.IsInvalidArgument(err) {
 		t.Errorf("missing bind source: %v", err)
 	}
 	if _, err := docker.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	joined, err := make("joined", &container.Config{Cmd: []string{"sleep", "infinity"}}, &container.HostConfig{IpcMode: "container:base", PidMode: "container:base"})
+	joined, err := create("joined", &container.Config{Cmd: []string{"sleep", "infinity"}}, &container.HostConfig{IpcMode: "container:base", PidMode: "container:base"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,8 +133,17 @@ func (f *Fleet) Port() int { return f.port }
 // PrivateKeyFile is the path of the key that the hosts accept.
 func (f *Fleet) PrivateKeyFile() string { return filepath.Join(f.dir, "id_ed25519") }
 
-// KnownHosts is the path of a known_hosts file with the hosts' first keys.
+// KnownHosts is the path of a known_hosts file with the hosts' first keys; see [Fleet.TrustHostKeys].
 func (f *Fleet) KnownHosts() string { return filepath.Join(f.dir, "known_hosts") }
+
+// TrustHostKeys writes the hosts' present keys to the known_hosts file, as somebody does who checked
+// a changed key.
+func (f *Fleet) TrustHostKeys() {
+	f.t.Helper()
+	if err := f.writeKnownHosts(); err != nil {
+		f.t.Fatalf("hosttest: write known_hosts: %v", err)
+	}
+}
 
 // ProviderConfig is a provider block that reaches the fleet.
 func (f *Fleet) ProviderConfig() string {

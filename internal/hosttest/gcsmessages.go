@@ -141,7 +141,7 @@ func (n *rayNode) placementGroups() []byte {
 		for i, part := range group.bundles {
 			var identity, one message
 			identity.bytes(1, group.id)
-			identity.number(2, uint64(i)) //nolint:gosec // An index is not negative.
+			identity.number(2, uint64(i))
 			one.bytes(1, identity)
 			one.resources(2, part.resources)
 			if part.node != nil {

@@ -45,7 +45,7 @@ func modelFiles() (map[string][]byte, error) {
 		name := fmt.Sprintf("model.layers.%d.mlp.weight", number-1)
 		tensor := make([]byte, 1024)
 		for i := range tensor {
-			tensor[i] = byte(i * number)
+			tensor[i] = byte(i * number % 256)
 		}
 		header, err := json.Marshal(map[string]any{
 			name: map[string]any{"dtype": "BF16", "shape": []int{16, 32}, "data_offsets": []int{0, len(tensor)}},

@@ -113,13 +113,13 @@ func (p *plain) step(time.Time) {
 			c.logs = append(c.logs, logLine{at: time.Now(), text: strings.TrimSuffix(line, "\n")})
 		}
 		for line := range strings.Lines(outcome.Stderr) {
-			c.print("%s", strings.TrimSuffix(line, "\n"))
+			c.logf("%s", strings.TrimSuffix(line, "\n"))
 		}
 		c.exit(outcome.ExitCode)
 		return
 	}
 	if len(p.words) > 0 && !slices.Contains([]string{"sleep", "sh", "bash", "tail"}, filepath.Base(p.words[0])) {
-		c.print("exec: %q: executable file not found in $PATH", p.words[0])
+		c.logf("exec: %q: executable file not found in $PATH", p.words[0])
 		c.exit(127)
 	}
 }

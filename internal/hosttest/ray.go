@@ -130,7 +130,7 @@ func (n *rayNode) addressLost(now time.Time) bool {
 		return true
 	}
 	n.die("health check failed due to missing too many heartbeats")
-	n.instance.print("[raylet] This node has been marked dead by the GCS: no interface has the address %s", n.address)
+	n.instance.logf("[raylet] This node has been marked dead by the GCS: no interface has the address %s", n.address)
 	n.instance.exit(1)
 	return true
 }
@@ -141,16 +141,16 @@ func (n *rayNode) stepHead(now time.Time) {
 		return
 	}
 	if c.host.portTaken(n.port, c) {
-		c.print("[gcs_server] Failed to bind to port %d: Address already in use", n.port)
-		c.print("RuntimeError: Failed to start GCS.")
+		c.logf("[gcs_server] Failed to bind to port %d: Address already in use", n.port)
+		c.logf("RuntimeError: Failed to start GCS.")
 		c.exit(1)
 		return
 	}
 	n.alive = true
 	n.members = []*rayNode{n}
 	n.gcs = newGCSServer(n)
-	c.print("Local node IP: %s", n.address)
-	c.print("Ray runtime started.")
+	c.logf("Local node IP: %s", n.address)
+	c.logf("Ray runtime started.")
 	c.host.fleet.broadcast()
 }
 
@@ -163,20 +163,20 @@ func (n *rayNode) join(now time.Time) {
 	head := c.host.fleet.findHead(c.host, n.target, n.port)
 	if head == nil {
 		if now.Sub(n.born) > timing.JoinTimeout {
-			c.print("RuntimeError: Failed to connect to GCS at address %s:%d within 5 seconds.", n.target, n.port)
+			c.logf("RuntimeError: Failed to connect to GCS at address %s:%d within 5 seconds.", n.target, n.port)
 			c.exit(1)
 		}
 		return
 	}
 	if head.token != "" && head.token != n.token {
-		c.print("ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken")
+		c.logf("ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken")
 		c.exit(1)
 		return
 	}
 	n.head, n.alive = head, true
 	head.members = append(head.members, n)
-	c.print("Local node IP: %s", n.address)
-	c.print("Ray runtime started.")
+	c.logf("Local node IP: %s", n.address)
+	c.logf("Ray runtime started.")
 	c.host.fleet.broadcast()
 }
 
@@ -188,7 +188,7 @@ func (n *rayNode) stepOrphan(now time.Time) {
 	if now.Sub(n.lostAt) < n.instance.host.fleet.timing.HeadLoss {
 		return
 	}
-	n.instance.print("[raylet] Failed to connect to GCS. Shutting down raylet.")
+	n.instance.logf("[raylet] Failed to connect to GCS. Shutting down raylet.")
 	n.instance.exit(1)
 }
 

@@ -96,7 +96,7 @@ func (s *serveProgram) step(now time.Time) {
 }
 
 func (s *serveProgram) fail(format string, values ...any) {
-	s.instance.print(format, values...)
+	s.instance.logf(format, values...)
 	s.instance.exit(1)
 }
 
@@ -110,7 +110,7 @@ func (s *serveProgram) stepPlacing(now time.Time) {
 		s.fail("OSError: [Errno 98] Address already in use")
 		return
 	}
-	placed := false
+	var placed bool
 	if s.onRay() {
 		placed = s.placeOnRay(now)
 	} else {
@@ -148,7 +148,7 @@ func (s *serveProgram) placeOnRay(now time.Time) bool {
 			s.group.bundles = append(s.group.bundles, bundle{resources: resources})
 		}
 		s.head.groups = append(s.head.groups, s.group)
-		c.print("INFO Connecting to existing Ray cluster at address: %s...", c.env("RAY_ADDRESS"))
+		c.logf("INFO Connecting to existing Ray cluster at address: %s...", c.env("RAY_ADDRESS"))
 	}
 	if s.head.gcs == nil {
 		s.fail("ray.exceptions.RaySystemError: System error: Failed to get the GCS address")
@@ -187,11 +187,11 @@ func (s *serveProgram) waitForGPUs(now time.Time) {
 	timing := s.instance.host.fleet.timing
 	if s.told.IsZero() || now.Sub(s.told) > timing.PlaceTimeout/10 {
 		s.told = now
-		s.instance.print("INFO Waiting for creating a placement group of specs for %d seconds. specs=[%s]. "+
+		s.instance.logf("INFO Waiting for creating a placement group of specs for %d seconds. specs=[%s]. "+
 			"Check `ray status` and `ray list nodes` to see if you have enough resources, and make sure the IP "+
 			"addresses used by ray cluster are the same as VLLM_HOST_IP environment variable specified in each node "+
 			"if you are running on a multi-node.", int(now.Sub(s.born)/(10*time.Millisecond))*10, strings.Join(specs, ", "))
-		s.instance.print("Error: No available node types can fulfill resource request %s. "+
+		s.instance.logf("Error: No available node types can fulfill resource request %s. "+
 			"Add suitable node types to this cluster to resolve this issue.", specs[0])
 	}
 	if now.Sub(s.born) > timing.PlaceTimeout {
@@ -268,11 +268,11 @@ func (s *serveProgram) finish(now time.Time) {
 		}
 	}
 	s.phase, s.since = serving, now
-	s.instance.print("INFO Loading weights took 0.04 seconds")
+	s.instance.logf("INFO Loading weights took 0.04 seconds")
 	if !s.follower() {
 		s.http = newAPI(s)
-		s.instance.print("INFO Starting vLLM API server 0 on http://%s:%d", s.arguments.text("0.0.0.0", "--host"), s.port)
-		s.instance.print("INFO:     Application startup complete.")
+		s.instance.logf("INFO Starting vLLM API server 0 on http://%s:%d", s.arguments.text("0.0.0.0", "--host"), s.port)
+		s.instance.logf("INFO:     Application startup complete.")
 	}
 	s.instance.host.fleet.broadcast()
 }

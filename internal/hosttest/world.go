@@ -48,11 +48,11 @@ type Host struct {
 
 // The address plan: loopback addresses, which need no setup on Linux.
 func managementAddress(index int) netip.Addr {
-	return netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + index)})
+	return netip.AddrFrom4([4]byte{127, 0, 0, byte(11 + index)}) //nolint:gosec // NewFleet bounds the index.
 }
 
 func fabricAddress(index int) netip.Addr {
-	return netip.AddrFrom4([4]byte{127, 0, 100, byte(11 + index)})
+	return netip.AddrFrom4([4]byte{127, 0, 100, byte(11 + index)}) //nolint:gosec // NewFleet bounds the index.
 }
 
 func newHost(f *Fleet, index int) (*Host, error) {
