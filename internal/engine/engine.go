@@ -38,9 +38,11 @@ type Engine interface {
 	// Remove stops a container within grace, then removes it with its anonymous volumes.
 	// A container that is gone or on its way out is no error.
 	Remove(ctx context.Context, id string, grace time.Duration) error
-	// Logs returns the last lines of a container's output, stdout and stderr in order.
+	// Logs returns the last lines of a container's output (all, if lines is below 1), stdout and
+	// stderr in order, at most 256 KiB.
 	Logs(ctx context.Context, id string, lines int) (string, error)
-	// Exec runs a command in a running container and returns its output and exit code.
+	// Exec runs a command in a running container and returns its output (at most 4 MiB a stream)
+	// and exit code.
 	Exec(ctx context.Context, id string, command []string) (ExecResult, error)
 	// RemoveVolume removes a named volume; one that is gone is no error.
 	RemoveVolume(ctx context.Context, name string) error
@@ -81,29 +83,30 @@ type Mount struct {
 	Volume bool
 }
 
-// ContainerSpec is all that we ever set on a container.
+// ContainerSpec is all that we ever set on a container. A field that is not set must stay out of
+// its JSON: SpecHash is taken from it, and new fields must not change the hash of old specs.
 type ContainerSpec struct {
-	Name       string
-	Image      string
-	Entrypoint []string // nil keeps the image's
-	Command    []string
-	Env        map[string]string
-	Labels     map[string]string
-	Mounts     []Mount
+	Name       string            `json:",omitzero"`
+	Image      string            `json:",omitzero"`
+	Entrypoint []string          `json:",omitzero"` // nil keeps the image's, an empty one clears it
+	Command    []string          `json:",omitzero"`
+	Env        map[string]string `json:",omitzero"`
+	Labels     map[string]string `json:",omitzero"`
+	Mounts     []Mount           `json:",omitzero"`
 	// NetworkMode, IPCMode and PIDMode as Docker spells them: "host", "shareable", "container:<name>".
-	NetworkMode string
-	IPCMode     string
-	PIDMode     string
+	NetworkMode string `json:",omitzero"`
+	IPCMode     string `json:",omitzero"`
+	PIDMode     string `json:",omitzero"`
 	// SharedMemory is the size of /dev/shm in bytes; 0 keeps the engine's default of 64 MiB.
-	SharedMemory int64
+	SharedMemory int64 `json:",omitzero"`
 	// AllGPUs requests every GPU of the host (docker run --gpus all).
-	AllGPUs bool
+	AllGPUs bool `json:",omitzero"`
 	// Devices are paths under /dev to pass through, at the same path.
-	Devices []string
+	Devices []string `json:",omitzero"`
 	// CapAdd are capabilities without the CAP_ prefix.
-	CapAdd []string
+	CapAdd []string `json:",omitzero"`
 	// UnlimitedMemlock lifts RLIMIT_MEMLOCK, which RDMA registration needs.
-	UnlimitedMemlock bool
+	UnlimitedMemlock bool `json:",omitzero"`
 }
 
 // Container is an inspected container.
@@ -134,15 +137,15 @@ type Kind int
 const (
 	// Failed is any other answer of the engine; see Message.
 	Failed Kind = iota
-	// Down means that nothing listens on the socket.
+	// Down means that nothing answers on the socket.
 	Down
 	// Denied means that the login user may not use the socket.
 	Denied
 	// TooOld means that the engine speaks no API version that we do.
 	TooOld
-	// Conflict means that the name is in use.
+	// Conflict means that the name of a container to be created is in use.
 	Conflict
-	// Lost means that the connection broke.
+	// Lost means that the connection broke, or that the machine was not reached: see Err.
 	Lost
 )
 

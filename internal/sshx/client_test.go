@@ -205,7 +205,7 @@ func TestLostConnection(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("not done")
 	}
-	if kindOf(c.Err()) != Lost {
+	if kindOf(c.Err()) != Lost || !errors.Is(c.Err(), net.ErrClosed) {
 		t.Errorf("err: %v", c.Err())
 	}
 	if _, err := c.DialContext(t.Context(), "unix", "/echo"); kindOf(err) != Lost {

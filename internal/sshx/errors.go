@@ -2,6 +2,7 @@ package sshx
 
 import (
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,14 @@ func (e *Error) Error() string {
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// RefusedThere says that the machine was reached and what was asked for there did not take the
+// connection.
+func (e *Error) RefusedThere() bool { return e.Kind == ConnectFailed }
+
+// Is makes errors.Is(err, net.ErrClosed) true for every lost connection, for callers that need not
+// know SSH.
+func (e *Error) Is(target error) bool { return e.Kind == Lost && target == net.ErrClosed } //nolint:errorlint // Is compares one link
 
 // sentence is what happened, to be followed by the cause.
 func (e *Error) sentence() string {

@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+)
+
+const (
+	// maxParallel bounds the requests that one call has under way; as many idle connections are kept.
+	maxParallel = 8
+	// idleTimeout gives unused channels back between the phases of an apply.
+	idleTimeout = 60 * time.Second
+	// diagnoseTimeout bounds the look at why the socket could not be opened.
+	diagnoseTimeout = 10 * time.Second
+)
+
+// Dialer opens a connection as seen from the machine. Its errors may implement RefusedThere.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Diagnose says why the engine's socket could not be opened: Down or Denied with a sentence, or
+// Failed when it cannot tell.
+type Diagnose func(ctx context.Context) (Kind, string)
+
+// Option changes how New builds an Engine.
+type Option func(*docker)
+
+// WithDiagnose asks for a closer look when the machine is connected but the socket is not.
+func WithDiagnose(diagnose Diagnose) Option {
+	return func(d *docker) { d.diagnose = diagnose }
+}
+
+// docker implements Engine.
+type docker struct {
+	host     string
+	socket   string
+	dial     Dialer
+	diagnose Diagnose
+	api      *client.Client
+
+	// turn lets one caller at a time negotiate; a channel, so that the others obey their context.
+	turn       chan struct{}
+	negotiated *Version
+
+	mu     sync.Mutex
+	server string // from the Server header, "28.3.3"
+}
+
+// New makes an engine client for the socket of the machine host, reached through dial. Nothing is
+// sent until the first call.
+func New(host string, dial func(ctx context.Context, network, address string) (net.Conn, error), socket string, options ...Option) (Engine, error) {
+	if socket == "" {
+		socket = DefaultSocket
+	}
+	d := &docker{host: host, socket: socket, dial: dial, turn: make(chan struct{}, 1)}
+	for _, option := range options {
+		option(d)
+	}
+	// The order matters: WithHost resets a transport's dialer, so that ours must come after it. The
+	// name is only for the Host header.
+	api, err := client.New(
+		client.WithHost("http://docker.invalid"),
+		client.WithHTTPClient(&http.Client{Transport: d.transport(), CheckRedirect: client.CheckRedirect}),
+		client.WithResponseHook(d.noteServer),
+	)
+	if err != nil {
+		return nil, &Error{Host: host, Step: "prepare the engine client", Err: err}
+	}
+	d.api = api
+	return d, nil
+}
+
+// transport is our own, without a proxy: with HTTP_PROXY set, the library's would send the proxy's
+// credentials to the engine. It repeats requests that are safe to repeat (GET, HEAD) on its own when
+// an idle connection turns out to be broken, and no others.
+func (d *docker) transport() *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := d.dial(ctx, "unix", d.socket)
+			if err != nil {
+				return nil, &dialError{err}
+			}
+			return conn, nil
+		},
+		MaxIdleConns:        maxParallel,
+		MaxIdleConnsPerHost: maxParallel,
+		IdleConnTimeout:     idleTimeout,
+		DisableCompression:  true,
+	}
+}
+
+// noteServer takes the release from the Server header, "Docker/28.3.3 (linux)": it comes with every
+// answer, also with those to clients that are too new.
+func (d *docker) noteServer(response *http.Response) {
+	if response == nil {
+		return
+	}
+	product, _, _ := strings.Cut(response.Header.Get("Server"), " ")
+	if _, release, ok := strings.Cut(product, "/"); ok {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.server = release
+	}
+}
+
+func (d *docker) release() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.server
+}
+
+// Version implements Engine.
+func (d *docker) Version(ctx context.Context) (Version, error) {
+	const step = "negotiate the API version"
+	select {
+	case d.turn <- struct{}{}:
+		defer func() { <-d.turn }()
+	case <-ctx.Done():
+		return Version{}, d.fail(ctx, step, context.Cause(ctx))
+	}
+	if d.negotiated != nil {
+		return *d.negotiated, nil
+	}
+	ping, err := d.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true})
+	// The library would go on with its own highest version when it finds the engine too old.
+	if ping.APIVersion != "" && older(ping.APIVersion, MinimumAPIVersion) {
+		return Version{}, &Error{Kind: TooOld, Host: d.host, Step: step, Message: fmt.Sprintf(
+			"the Docker engine %s speaks the API version %s at most; at least %s (engine 20.10) is needed",
+			d.release(), ping.APIVersion, MinimumAPIVersion)}
+	}
+	if err != nil {
+		return Version{}, d.fail(ctx, step, err)
+	}
+	if ping.APIVersion == "" {
+		return Version{}, &Error{Host: d.host, Step: step, Message: "what answers on " + d.socket + " is no Docker engine: it names no API version"}
+	}
+	version := Version{Server: d.release(), API: d.api.ClientVersion()}
+	if version.Server == "" {
+		answer, err := d.api.ServerVersion(ctx, client.ServerVersionOptions{})
+		if err != nil {
+			return Version{}, d.fail(ctx, step, err)
+		}
+		version.Server = answer.Version
+	}
+	d.negotiated = &version
+	return version, nil
+}
+
+// ready negotiates before the first call of any kind.
+func (d *docker) ready(ctx context.Context) error {
+	_, err := d.Version(ctx)
+	return err
+}
+
+// Close implements Engine.
+func (d *docker) Close() error { return d.api.Close() }
+
+// older compares API versions, "1.41".
+func older(a, b string) bool {
+	aMajor, aMinor := splitVersion(a)
+	bMajor, bMinor := splitVersion(b)
+	return aMajor < bMajor || aMajor == bMajor && aMinor < bMinor
+}
+
+// splitVersion reads a malformed part as 0, which counts as too old.
+func splitVersion(version string) (major, minor int) {
+	first, second, _ := strings.Cut(version, ".")
+	numbers := [2]int{}
+	for i, part := range []string{first, second} {
+		if n, err := strconv.Atoi(part); err == nil {
+			numbers[i] = n
+		}
+	}
+	return numbers[0], numbers[1]
+}
+
+// dialError hides its cause from the library, which would replace what it believes to know (a
+// refused connection, a timeout) by a sentence of its own and drop the cause.
+type dialError struct{ cause error }
+
+// Error implements error.
+func (*dialError) Error() string { return "the engine's socket could not be opened" }
+
+// asDialError finds the cause of a connection that was not opened.
+func asDialError(err error) (error, bool) {
+	var failed *dialError
+	if !errors.As(err, &failed) {
+		return nil, false
+	}
+	return failed.cause, true
+}

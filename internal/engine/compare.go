@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// SpecLabel carries SpecHash on a container; it is left out of the hash.
+const SpecLabel = "io.spark-stack.spark.spec"
+
+// SpecHash is a stable hash of a spec. What has no order (mounts, devices, capabilities, maps) has
+// none here; an entrypoint that is kept and one that is cleared are different.
+func SpecHash(spec ContainerSpec) string {
+	spec.Labels = maps.Clone(spec.Labels)
+	delete(spec.Labels, SpecLabel)
+	spec.Mounts = slices.SortedFunc(slices.Values(spec.Mounts), compareMounts)
+	spec.Devices = slices.Sorted(slices.Values(spec.Devices))
+	spec.CapAdd = slices.Sorted(slices.Values(spec.CapAdd))
+	if len(spec.Labels) == 0 {
+		spec.Labels = nil
+	}
+	if len(spec.Env) == 0 {
+		spec.Env = nil
+	}
+	if len(spec.Command) == 0 {
+		spec.Command = nil
+	}
+	hash := sha256.New()
+	// Maps are encoded with sorted keys. Neither text, numbers and booleans nor a hash can fail.
+	_ = json.NewEncoder(hash).Encode(spec)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+func compareMounts(a, b Mount) int {
+	return cmp.Or(strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source))
+}
+
+// SpecDifferences says in words what of a container's frame is not as wanted: mounts, namespaces,
+// shared memory, devices, capabilities, GPUs and memlock. Image, command and environment are not
+// its business (see EnvDifferences). What want leaves to the engine is not compared, nor is what
+// the container has on top, except for mounts that take the place of ours.
+//
+// names gives the names of the machine's containers by id: the engine stores "container:<id>" where
+// a spec says "container:<name>".
+func SpecDifferences(want, seen ContainerSpec, names map[string]string) []string {
+	var found []string
+	differ := func(format string, arguments ...any) { found = append(found, fmt.Sprintf(format, arguments...)) }
+
+	for _, namespace := range []struct{ what, want, seen string }{
+		{"network mode", want.NetworkMode, seen.NetworkMode},
+		{"IPC mode", want.IPCMode, seen.IPCMode},
+		{"PID mode", want.PIDMode, seen.PIDMode},
+	} {
+		if got := byName(namespace.seen, names); namespace.want != "" && byName(namespace.want, names) != got {
+			differ("%s is %s, not %s", namespace.what, orNone(got), namespace.want)
+		}
+	}
+	if size := want.SharedMemory; size != 0 && size != cmp.Or(seen.SharedMemory, defaultSharedMemory) {
+		differ("shared memory is %d bytes, not %d", cmp.Or(seen.SharedMemory, defaultSharedMemory), size)
+	}
+	for _, m := range want.Mounts {
+		at := slices.IndexFunc(seen.Mounts, func(other Mount) bool { return other.Target == m.Target })
+		switch {
+		case at < 0:
+			differ("nothing is mounted at %s (want %s)", m.Target, m.describe())
+		case seen.Mounts[at] != m:
+			differ("at %s is mounted %s, not %s", m.Target, seen.Mounts[at].describe(), m.describe())
+		}
+	}
+	for _, device := range missing(want.Devices, seen.Devices) {
+		differ("device %s is not passed through", device)
+	}
+	for _, capability := range missing(want.CapAdd, seen.CapAdd) {
+		differ("capability %s is not added", capability)
+	}
+	switch {
+	case want.AllGPUs && !seen.AllGPUs:
+		differ("the GPUs are not requested")
+	case !want.AllGPUs && seen.AllGPUs:
+		differ("the GPUs are requested")
+	}
+	if want.UnlimitedMemlock && !seen.UnlimitedMemlock {
+		differ("locked memory is limited")
+	}
+	return found
+}
+
+// EnvDifferences are the names of the variables that are missing, have another value, or come
+// neither from want nor from the image. Names alone: a value may be a secret.
+func EnvDifferences(want, seen, imageEnv map[string]string) []string {
+	expected := maps.Clone(imageEnv)
+	if expected == nil {
+		expected = map[string]string{}
+	}
+	maps.Copy(expected, want)
+	var found []string
+	for name, value := range expected {
+		if got, ok := seen[name]; !ok || got != value {
+			found = append(found, name)
+		}
+	}
+	for name := range seen {
+		if _, ok := expected[name]; !ok {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// byName rewrites "container:<id>" to "container:<name>" for a known id.
+func byName(mode string, names map[string]string) string {
+	id, ok := strings.CutPrefix(mode, "container:")
+	if !ok {
+		return mode
+	}
+	if name := names[id]; name != "" {
+		return "container:" + strings.TrimPrefix(name, "/")
+	}
+	return mode
+}
+
+func (m Mount) describe() string {
+	kind, access := "folder ", ""
+	if m.Volume {
+		kind = "volume "
+	}
+	if m.ReadOnly {
+		access = " (read-only)"
+	}
+	return kind + m.Source + access
+}
+
+func missing(want, seen []string) []string {
+	return slices.DeleteFunc(slices.Clone(want), func(value string) bool { return slices.Contains(seen, value) })
+}
+
+func orNone(text string) string { return cmp.Or(text, "not set") }

@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/moby/moby/client"
+)
+
+// Image implements Engine.
+func (d *docker) Image(ctx context.Context, reference string) (Image, error) {
+	if err := d.ready(ctx); err != nil {
+		return Image{}, err
+	}
+	seen, err := d.api.ImageInspect(ctx, reference)
+	if err != nil {
+		return Image{}, d.fail(ctx, "look at image "+reference, err)
+	}
+	image := Image{
+		ID:           seen.ID,
+		References:   slices.Concat(seen.RepoTags, seen.RepoDigests),
+		Architecture: seen.Architecture,
+		Size:         seen.Size,
+		Env:          map[string]string{},
+	}
+	if seen.Config != nil {
+		image.Env = environment(seen.Config.Env)
+	}
+	return image, nil
+}
+
+// RemoveVolume implements Engine.
+func (d *docker) RemoveVolume(ctx context.Context, name string) error {
+	if err := d.ready(ctx); err != nil {
+		return err
+	}
+	_, err := d.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if err := d.fail(ctx, "remove volume "+name, err); err != nil && !isGone(err) {
+		return err
+	}
+	return nil
+}
