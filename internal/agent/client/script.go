@@ -35,7 +35,7 @@ func uploadScript(digest string) string {
 		`trap "rm -f .upload-$$" EXIT HUP INT TERM; cd "$d"; ` +
 		`cat > "$t" && chmod 700 "$t" || { say unwritten "$t"; exit 1; }; ` +
 		`g=$("$t" --sha256); ` +
-		`if test "$g" != "` + digest + `"; then ` +
+		`if test "$g" = "` + digest + `"; then :; else ` +
 		`g=$(sha256sum < "$t"); g="${g%% *}"; ` +
 		`if test "$g" = "` + digest + `"; then say unrunnable "$d"; else say truncated "$t"; fi; exit 1; fi; ` +
 		`mv -f "$t" "$a" || { say unwritten "$a"; exit 1; }; ` +

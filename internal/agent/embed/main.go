@@ -3,15 +3,13 @@
 package main
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/embedded"
 )
 
 const program = "github.com/spark-stack/terraform-provider-spark/cmd/spark-agent"
@@ -50,27 +48,9 @@ func pack(ctx context.Context, architecture, folder string) error {
 	if err != nil {
 		return err
 	}
-	packed, err := compress(content)
+	packed, err := embedded.Pack(content)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, "linux-"+architecture+".gz"), packed, 0o644) //nolint:gosec // A build product for all to read.
-}
-
-// compress packs without a time or a name, and with the content's digest as the comment.
-func compress(content []byte) ([]byte, error) {
-	var packed bytes.Buffer
-	writer, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	digest := sha256.Sum256(content)
-	writer.Comment = hex.EncodeToString(digest[:])
-	if _, err := writer.Write(content); err != nil {
-		return nil, err
-	}
-	if err := writer.Close(); err != nil {
-		return nil, err
-	}
-	return packed.Bytes(), nil
 }
