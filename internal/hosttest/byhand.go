@@ -134,7 +134,7 @@ func (h *Host) StartContainer(name string) {
 // StopContainer stops a container as `docker stop` does.
 func (h *Host) StopContainer(name string) {
 	h.fleet.t.Helper()
-	h.each("stop", name, func(c *instance) error { c.exit(0); return nil })
+	h.each("stop", name, func(c *instance) error { c.stop(); return nil })
 }
 
 // KillContainer ends a container by SIGKILL.

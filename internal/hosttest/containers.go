@@ -140,6 +140,15 @@ func (c *instance) joinable(mode string) error {
 	return nil
 }
 
+// stop is SIGTERM and, after the grace, SIGKILL: Ray and most programs ignore the first as process 1.
+func (c *instance) stop() {
+	code := exitKilled
+	if _, ok := c.program.(*serveProgram); ok {
+		code = 0
+	}
+	c.exit(code)
+}
+
 // exit ends the container's process with a code, and with it the containers that share its process
 // namespace. Nothing happens to a container that does not run.
 func (c *instance) exit(code int) {

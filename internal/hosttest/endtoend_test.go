@@ -3,6 +3,7 @@ package hosttest
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,7 +27,9 @@ func product(t *testing.T, f *Fleet, i int) (sshx.Client, error) {
 // What the product reads back is what the fleet meant: this is what makes the fleet's own encoding
 // and sshd's manners trustworthy for other tests.
 func TestProductReadsTheCluster(t *testing.T) {
-	f := NewFleet(t, 2)
+	timing := DefaultTiming()
+	timing.RankLoss = time.Minute
+	f := NewFleet(t, 2, WithTiming(timing))
 	f.WriteModel(0, "/models/tiny")
 	f.WriteModel(1, "/models/tiny")
 	startCluster(t, f)
@@ -35,6 +38,7 @@ func TestProductReadsTheCluster(t *testing.T) {
 	f.Host(0).RunContainer("vllm-pair", serveSpec(f))
 	waitHealthy(t, plain)
 	f.Host(1).KillContainer("ray-pair")
+	waitNodes(t, plain, "127.0.100.11")
 
 	c, err := product(t, f, 0)
 	if err != nil {

@@ -106,7 +106,7 @@ func (e *engineServer) stopContainer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.host.note("stop", c.name)
-	c.exit(0)
+	c.stop()
 	w.WriteHeader(http.StatusNoContent)
 }
 

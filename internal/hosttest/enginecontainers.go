@@ -51,7 +51,7 @@ func (h *Host) create(name string, request container.CreateRequest) (*instance, 
 	if len(config.Entrypoint) == 0 && config.Entrypoint == nil {
 		config.Entrypoint = stored.entrypoint
 	}
-	config.Env = append(stored.environment(), config.Env...)
+	config.Env = stored.completed(config.Env)
 	if err := h.prepare(runtime); err != nil {
 		return nil, err
 	}

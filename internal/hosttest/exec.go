@@ -2,7 +2,9 @@ package hosttest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -65,6 +67,11 @@ func (e *engineServer) createExec(w http.ResponseWriter, r *http.Request) {
 
 // startExec runs the command and sends its output over the raw connection.
 func (e *engineServer) startExec(w http.ResponseWriter, r *http.Request) {
+	var request container.ExecStartRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil && !errors.Is(err, io.EOF) {
+		e.fail(w, http.StatusBadRequest, "invalid JSON: %v", err)
+		return
+	}
 	e.host.fleet.mu.Lock()
 	e.host.fleet.settle()
 	run, ok := e.host.execs[r.PathValue("id")]
@@ -78,7 +85,7 @@ func (e *engineServer) startExec(w http.ResponseWriter, r *http.Request) {
 		e.fail(w, http.StatusNotFound, "No such exec instance: %s", r.PathValue("id"))
 		return
 	}
-	if r.Header.Get("Upgrade") == "" {
+	if request.Detach || r.Header.Get("Upgrade") == "" {
 		w.WriteHeader(http.StatusOK)
 		return
 	}
@@ -126,7 +133,11 @@ func (c *instance) execute(request container.ExecCreateRequest) Outcome {
 	if outcome, ok := c.host.respond(invocation); ok {
 		return outcome
 	}
-	return Outcome{ExitCode: 127, Stderr: fmt.Sprintf(
+	if node, ok := c.program.(*rayNode); ok && strings.HasPrefix(strings.Join(request.Cmd, " ")+" ", "ray stop ") {
+		node.leave()
+		return Outcome{Stdout: "Stopped all Ray processes.\n"}
+	}
+	return Outcome{ExitCode: exitNotFound, Stderr: fmt.Sprintf(
 		"OCI runtime exec failed: exec failed: unable to start container process: exec: %q: "+
 			"executable file not found in $PATH\n", request.Cmd[0])}
 }

@@ -35,6 +35,7 @@ type Timing struct {
 	JoinTimeout  time.Duration // until a worker without a head gives up
 	HeadLoss     time.Duration // until a worker without its head exits
 	AddressLoss  time.Duration // until a Ray node whose address is gone is DEAD
+	NodeLoss     time.Duration // until a killed Ray node is DEAD
 	Place        time.Duration // until a placement group is created
 	Load         time.Duration // from the placement to a healthy server
 	PlaceTimeout time.Duration // until a server without resources gives up
@@ -45,7 +46,7 @@ type Timing struct {
 func DefaultTiming() Timing {
 	return Timing{
 		GCSUp: 20 * time.Millisecond, Join: 20 * time.Millisecond, JoinTimeout: time.Second,
-		HeadLoss: 50 * time.Millisecond, AddressLoss: 50 * time.Millisecond,
+		HeadLoss: 50 * time.Millisecond, AddressLoss: 50 * time.Millisecond, NodeLoss: 30 * time.Millisecond,
 		Place: 10 * time.Millisecond, Load: 40 * time.Millisecond,
 		PlaceTimeout: time.Second, RankLoss: 50 * time.Millisecond,
 	}

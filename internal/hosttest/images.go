@@ -86,6 +86,17 @@ func (h *Host) lookUp(reference string) *storedImage {
 	return nil
 }
 
+// completed adds the image's variables that a container does not set.
+func (s *storedImage) completed(env []string) []string {
+	for _, entry := range s.environment() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !slices.ContainsFunc(env, func(own string) bool { return strings.HasPrefix(own, name+"=") }) {
+			env = append(slices.Clip(env), entry)
+		}
+	}
+	return env
+}
+
 func (s *storedImage) environment() []string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {

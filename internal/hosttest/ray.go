@@ -19,8 +19,8 @@ type rayNode struct {
 	token    string
 	born     time.Time
 	alive    bool
-	deadAt   time.Time
 	reason   string
+	ended    time.Time // since when the process is gone while the GCS does not know
 	lostAt   time.Time // since when the head or the own address is gone
 
 	gcs *gcsServer // on the head
@@ -137,6 +137,11 @@ func (n *rayNode) addressLost(now time.Time) bool {
 
 func (n *rayNode) stepHead(now time.Time) {
 	c := n.instance
+	for _, member := range n.members {
+		if !member.ended.IsZero() && now.Sub(member.ended) >= c.host.fleet.timing.NodeLoss {
+			member.die("health check failed due to missing too many heartbeats")
+		}
+	}
 	if n.gcs != nil || now.Sub(n.born) < c.host.fleet.timing.GCSUp {
 		return
 	}
@@ -209,12 +214,19 @@ func (f *Fleet) findHead(from *Host, name string, port int) *rayNode {
 // die marks the node dead in its head's table.
 func (n *rayNode) die(reason string) {
 	if n.alive {
-		n.alive, n.deadAt, n.reason = false, time.Now(), reason
+		n.alive, n.reason = false, reason
 	}
 }
 
+// leave is `ray stop`: the raylet says goodbye, then the container ends.
+func (n *rayNode) leave() {
+	n.die("received SIGTERM")
+	n.instance.logf("Some Ray subprocesses exited: raylet [exit code=0]")
+	n.instance.exit(1)
+}
+
 func (n *rayNode) halt() {
-	n.die("received SIGTERM or the process ended")
+	n.ended = time.Now()
 	if n.gcs != nil {
 		n.gcs.stop()
 		n.gcs = nil

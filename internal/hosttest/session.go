@@ -2,15 +2,10 @@ package hosttest
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 
 	"golang.org/x/crypto/ssh"
 )
-
-// exitNotFound is a shell's code for a command that does not exist.
-const exitNotFound = 127
 
 // session serves one session channel: a single exec, ended with the channel.
 func (s *sshServer) session(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request) {
@@ -51,11 +46,7 @@ func (s *sshServer) exec(ctx context.Context, channel ssh.Channel, command strin
 		sendExit(channel, code)
 		return
 	}
-	outcome, ok := s.host.shell(command)
-	if !ok {
-		word, _, _ := strings.Cut(command, " ")
-		outcome = Outcome{ExitCode: exitNotFound, Stderr: fmt.Sprintf("bash: line 1: %s: command not found\n", word)}
-	}
+	outcome := s.host.shell(command)
 	// A failed write means that the client is gone.
 	_, _ = channel.Write([]byte(outcome.Stdout))
 	_, _ = channel.Stderr().Write([]byte(outcome.Stderr))

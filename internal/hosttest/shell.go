@@ -4,111 +4,190 @@ import (
 	"strings"
 )
 
-// Shell makes the host answer a command line of an SSH session, as a test wants it. Whatever
-// contains the text counts; the last added is asked first.
-func (h *Host) Shell(contains string, outcome Outcome) {
-	h.change(func() { h.answers = append([]shellAnswer{{contains, outcome}}, h.answers...) })
+// A shell just large enough for the one-liners by which the product finds out what is wrong: words
+// and quotes, `;`, `&&`, `||`, `!`, `if … then … elif … else … fi`. Redirections are dropped, and
+// there are neither variables nor pipes.
+
+// script is a command line that is being run.
+type script struct {
+	tokens []token
+	host   *Host
+	output Outcome
 }
 
-// shellAnswer is a prepared answer.
-type shellAnswer struct {
-	contains string
-	outcome  Outcome
+// token is a word or an operator.
+type token struct {
+	text string
+	// quoted words are never keywords.
+	quoted   bool
+	operator bool
 }
 
-// shell answers the one-liners by which the product finds out what is wrong. False: no such command.
-func (h *Host) shell(command string) (Outcome, bool) {
-	h.fleet.mu.Lock()
-	defer h.fleet.mu.Unlock()
-	for _, answer := range h.answers {
-		if strings.Contains(command, answer.contains) {
-			return answer.outcome, true
+// runShell runs a command line. The lock is held.
+func (h *Host) runShell(line string) Outcome {
+	s := &script{tokens: tokenize(line), host: h}
+	s.list(true)
+	return s.output
+}
+
+// tokenize splits a line as a POSIX shell does.
+func tokenize(line string) []token {
+	var tokens []token
+	var word strings.Builder
+	begun, quoted := false, false
+	end := func() {
+		if begun {
+			tokens = append(tokens, token{text: word.String(), quoted: quoted})
 		}
+		word.Reset()
+		begun, quoted = false, false
 	}
-	line := strings.TrimSpace(command)
-	if script, ok := strings.CutPrefix(line, "sh -c "); ok {
-		line = strings.Trim(script, `'"`)
-	}
-	outcome := Outcome{}
-	for part := range strings.SplitSeq(line, ";") {
-		next, ok := h.conjunction(strings.TrimSpace(part))
-		if !ok {
-			return Outcome{}, false
-		}
-		outcome.Stdout += next.Stdout
-		outcome.ExitCode = next.ExitCode
-	}
-	return outcome, true
-}
-
-// conjunction answers `a && b || c` from left to right.
-func (h *Host) conjunction(line string) (Outcome, bool) {
-	total := Outcome{}
-	for alternative := range strings.SplitSeq(line, "||") {
-		total.ExitCode = 0
-		for part := range strings.SplitSeq(alternative, "&&") {
-			next, ok := h.simple(strings.Fields(part))
-			if !ok {
-				return Outcome{}, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; c {
+		case '\'':
+			begun, quoted = true, true
+			length := max(0, strings.IndexByte(line[i+1:], '\''))
+			word.WriteString(line[i+1 : i+1+length])
+			i += length + 1
+		case '"':
+			begun, quoted = true, true
+			for i++; i < len(line) && line[i] != '"'; i++ {
+				if line[i] == '\\' && i+1 < len(line) {
+					i++
+				}
+				word.WriteByte(line[i])
 			}
-			total.Stdout += next.Stdout
-			total.ExitCode = next.ExitCode
-			if next.ExitCode != 0 {
-				break
+		case '\\':
+			if i+1 < len(line) {
+				i++
+				begun, quoted = true, true
+				word.WriteByte(line[i])
 			}
-		}
-		if total.ExitCode == 0 {
-			break
+		case ' ', '\t':
+			end()
+		case ';', '\n':
+			end()
+			tokens = append(tokens, token{text: ";", operator: true})
+		case '&', '|':
+			end()
+			text := string(c)
+			if i+1 < len(line) && line[i+1] == c {
+				text += text
+				i++
+			}
+			tokens = append(tokens, token{text: text, operator: true})
+		case '>':
+			// A redirection: its descriptor, its target.
+			if descriptor := word.String(); descriptor != "1" && descriptor != "2" {
+				end()
+			}
+			word.Reset()
+			begun = false
+			for i+1 < len(line) && strings.IndexByte("> &", line[i+1]) >= 0 {
+				i++
+			}
+			for i+1 < len(line) && strings.IndexByte(" ;|\n", line[i+1]) < 0 {
+				i++
+			}
+		default:
+			begun = true
+			word.WriteByte(c)
 		}
 	}
-	return total, true
+	end()
+	return tokens
 }
 
-func (h *Host) simple(words []string) (Outcome, bool) {
-	for i := range words {
-		words[i] = strings.Trim(words[i], `'"`)
+// at says whether the next token is an operator or keyword.
+func (s *script) at(texts ...string) bool {
+	if len(s.tokens) == 0 || s.tokens[0].quoted {
+		return false
 	}
-	succeed := func(yes bool) (Outcome, bool) {
-		if yes {
-			return Outcome{}, true
+	for _, text := range texts {
+		if s.tokens[0].text == text {
+			return true
 		}
-		return Outcome{ExitCode: 1}, true
 	}
-	switch strings.Join(words, " ") {
-	case "true", ":":
-		return succeed(true)
-	case "false":
-		return succeed(false)
-	case "hostname":
-		return Outcome{Stdout: h.name + "\n"}, true
-	case "uname -m":
-		return Outcome{Stdout: "aarch64\n"}, true
-	case "id -un", "whoami":
-		return Outcome{Stdout: User + "\n"}, true
-	case "id -nG", "id -Gn", "groups":
-		return Outcome{Stdout: strings.Join(h.groups(), " ") + "\n"}, true
-	case "id -u":
-		return Outcome{Stdout: "1000\n"}, true
+	return false
+}
+
+// take passes over the next token if it is the given one.
+func (s *script) take(text string) bool {
+	if !s.at(text) {
+		return false
 	}
+	s.tokens = s.tokens[1:]
+	return true
+}
+
+// list runs commands up to a keyword that ends them; live is false where they are only skipped.
+func (s *script) list(live bool) {
+	for len(s.tokens) > 0 && !s.at("then", "elif", "else", "fi") {
+		if s.take(";") {
+			continue
+		}
+		s.pipeline(live)
+		for s.at("&&", "||") {
+			wanted := s.at("&&")
+			s.tokens = s.tokens[1:]
+			s.pipeline(live && (s.output.ExitCode == 0) == wanted)
+		}
+		if s.at("|", "&") {
+			s.output.Stderr += "sh: pipes are not simulated\n"
+			s.output.ExitCode = 2
+			s.tokens = nil
+		}
+	}
+}
+
+func (s *script) pipeline(live bool) {
 	switch {
-	case len(words) > 0 && words[0] == "echo":
-		return Outcome{Stdout: strings.Join(words[1:], " ") + "\n"}, true
-	case len(words) == 3 && words[0] == "test", len(words) == 4 && words[0] == "[" && words[3] == "]":
-		socket := words[2] == dockerSocket || words[2] == "/run/docker.sock"
-		switch words[1] {
-		case "-S", "-e":
-			return succeed(socket && !h.fault.engineDown)
-		case "-w", "-r":
-			return succeed(socket && !h.fault.engineDown && !h.fault.denySocket)
+	case s.take("!"):
+		s.pipeline(live)
+		if live && s.output.ExitCode == 0 {
+			s.output.ExitCode = 1
+		} else if live {
+			s.output.ExitCode = 0
 		}
+	case s.take("if"):
+		s.conditional(live)
+	default:
+		s.simple(live)
 	}
-	return Outcome{}, false
 }
 
-// groups of the login user.
-func (h *Host) groups() []string {
-	if h.fault.denySocket {
-		return []string{User, "sudo"}
+// conditional runs what follows an `if` or `elif`.
+func (s *script) conditional(live bool) {
+	s.list(live)
+	met := live && s.output.ExitCode == 0
+	if live {
+		s.output.ExitCode = 0
 	}
-	return []string{User, "sudo", "docker"}
+	s.take("then")
+	s.list(met)
+	switch {
+	case s.take("elif"):
+		s.conditional(live && !met)
+	case s.take("else"):
+		s.list(live && !met)
+		s.take("fi")
+	default:
+		s.take("fi")
+	}
+}
+
+// simple runs one command.
+func (s *script) simple(live bool) {
+	var words []string
+	for len(s.tokens) > 0 && !s.tokens[0].operator {
+		words = append(words, s.tokens[0].text)
+		s.tokens = s.tokens[1:]
+	}
+	if !live || len(words) == 0 {
+		return
+	}
+	outcome := s.host.command(words)
+	s.output.Stdout += outcome.Stdout
+	s.output.Stderr += outcome.Stderr
+	s.output.ExitCode = outcome.ExitCode
 }

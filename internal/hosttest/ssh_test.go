@@ -26,7 +26,10 @@ func TestCommands(t *testing.T) {
 		{"test -S /var/run/docker.sock", "", 0},
 		{"sh -c 'test -S /var/run/docker.sock && test -w /var/run/docker.sock && echo yes || echo no'", "yes\n", 0},
 		{"test -S /tmp/other.sock", "", 1},
-		{"frobnicate -x", "bash: line 1: frobnicate: command not found\n", 127},
+		{"frobnicate -x", "sh: 1: frobnicate: not found\n", 127},
+		{"! test -d '/models' || echo \"a  b\" 2>/dev/null; false", "a  b\n", 1},
+		{`sh -c 'if test -S '\''/var/run/docker.sock'\''; then if test -w /nowhere; then echo writable; else echo denied; fi; else echo missing; fi; id -un'`, "denied\naurora\n", 0},
+		{"if false; then echo 1; elif true; then echo 2; else echo 3; fi", "2\n", 0},
 	} {
 		if output, code := run(t, c, test.command); output != test.output || code != test.code {
 			t.Errorf("%s: got %q, %d; want %q, %d", test.command, output, code, test.output, test.code)
@@ -40,7 +43,7 @@ func TestCommands(t *testing.T) {
 	if output, _ := run(t, c, "uptime -p"); output != "up 2 days\n" {
 		t.Errorf("prepared answer: %q", output)
 	}
-	if got := f.Host(1).Counters(); got.Connections != 1 || got.Handshakes != 1 || got.Sessions != 8 {
+	if got := f.Host(1).Counters(); got.Connections != 1 || got.Handshakes != 1 || got.Sessions != 11 {
 		t.Errorf("counters: %+v", got)
 	}
 	if got := f.Host(0).Counters(); got.Connections != 0 {
