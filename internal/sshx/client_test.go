@@ -180,6 +180,22 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestSessionsFull: sshd refuses a session while an ended one still has its place.
+func TestSessionsFull(t *testing.T) {
+	c, _ := connect(t, serverOptions{fullSessions: 3}, liveness{}, nil)
+	if out, err := Run(t.Context(), c, "exit 2", nil); err != nil || out.ExitCode != 2 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	c, _ = connect(t, serverOptions{fullSessions: 1000}, liveness{}, nil)
+	for range 2 * maxSessions {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := c.Start(ctx, "cat"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "session") {
+			t.Errorf("never free: %v", err)
+		}
+		cancel()
+	}
+}
+
 func TestLostConnection(t *testing.T) {
 	c, s := connect(t, serverOptions{}, liveness{}, nil)
 	process, err := c.Start(t.Context(), "cat")

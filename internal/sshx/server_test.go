@@ -25,6 +25,7 @@ type server struct {
 	listener net.Listener
 	sessions atomic.Int32 // open now
 	peak     atomic.Int32
+	refused  atomic.Int32
 	logins   atomic.Int32 // connections that came as far as authentication
 	mu       sync.Mutex
 	conns    []net.Conn
@@ -38,6 +39,8 @@ type serverOptions struct {
 	forward func(network, address string) *ssh.OpenChannelError
 	// muteChannels leaves channel requests unanswered.
 	muteChannels bool
+	// fullSessions is how many sessions are refused before there is room.
+	fullSessions int32
 }
 
 func newSigner(t *testing.T) (ssh.Signer, ed25519.PrivateKey) {
@@ -152,6 +155,10 @@ func (s *server) channel(opened ssh.NewChannel, options serverOptions) {
 	var network, address string
 	switch opened.ChannelType() {
 	case "session":
+		if s.refused.Add(1) <= options.fullSessions {
+			_ = opened.Reject(ssh.ConnectionFailed, "open failed")
+			return
+		}
 		s.session(opened)
 		return
 	case "direct-streamlocal@openssh.com":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -28,7 +29,7 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 	// the return from here.
 	release := func() { <-c.sessions }
 	r, err := attempt(ctx, c, stepSession, func() (*running, error) {
-		r, err := c.begin(command)
+		r, err := c.beginWhenFree(ctx, command)
 		if err != nil {
 			release()
 			return nil, err
@@ -40,6 +41,34 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 		return nil, err
 	}
 	return &Process{Stdin: r.stdin, Stdout: r.stdout, Stderr: r.stderr.String, Wait: r.result, Close: r.close}, nil
+}
+
+const (
+	// sshd gives a session's place back a moment after its end: it handles all packets that have
+	// come, such as our next request, before it tidies up. And MaxSessions may be lower than our
+	// limit. So a refused session is asked for again, at these intervals and for so long.
+	sessionRetryFirst = 5 * time.Millisecond
+	sessionRetryLast  = 200 * time.Millisecond
+	sessionPatience   = 10 * time.Second
+)
+
+// beginWhenFree begins a command as soon as sshd has room for it.
+func (c *client) beginWhenFree(ctx context.Context, command string) (*running, error) {
+	giveUp := time.Now().Add(sessionPatience)
+	for pause := sessionRetryFirst; ; pause = min(2*pause, sessionRetryLast) {
+		r, err := c.begin(command)
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed || time.Now().After(giveUp) {
+			return r, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		case <-c.done:
+			return nil, err
+		}
+	}
 }
 
 // running is a started command.
