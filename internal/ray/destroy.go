@@ -1,0 +1,81 @@
+package ray
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/engine"
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+)
+
+// CheckFree proves that a new cluster can be made: no container of its name that is not the
+// provider's, and a free GCS port on the head. It reads snapshots only.
+func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine) error {
+	return onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+		containers, err := machine.Containers(ctx)
+		if err != nil {
+			return &Error{Host: member.Host, Step: "list the containers", Cause: err}
+		}
+		container, exists := find(spec, containers)
+		if exists && !ours(spec, container) {
+			return foreign(member.Host, container.Spec.Name)
+		}
+		if member.Role != Head || exists {
+			return nil // Ours holds the port, after an attempt that failed half way.
+		}
+		facts, err := machine.Facts(ctx)
+		if err != nil {
+			return &Error{Host: member.Host, Step: "read the node's facts", Cause: err}
+		}
+		if slices.Contains(facts.Listening, spec.port()) {
+			return portTaken(member, spec.port(), fmt.Sprintf("check that port %d is free", spec.port()))
+		}
+		return nil
+	})
+}
+
+// Destroy removes the cluster: its servers, the workers, the head, and Ray's folders. What is gone
+// already is no error, so it can be repeated; a container of the cluster's name that is not the
+// provider's is refused before anything is removed. With a spec of some workers only it takes these
+// out of a cluster that goes on.
+func Destroy(ctx context.Context, spec Spec, machines map[string]fleet.Machine, progress func(string)) error {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	found := make([][]engine.Container, len(spec.Members))
+	index := func(member Member) int {
+		return slices.IndexFunc(spec.Members, func(one Member) bool { return one.Host == member.Host })
+	}
+	err := onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+		machine.Changed() // Only what is there now may be removed.
+		containers, err := machine.Containers(ctx)
+		if err != nil {
+			return &Error{Host: member.Host, Step: "list the containers", Cause: err}
+		}
+		if container, exists := find(spec, containers); exists && !ours(spec, container) {
+			return foreign(member.Host, container.Spec.Name)
+		}
+		found[index(member)] = containers
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+		return removeServers(ctx, spec, machine, found[index(member)], progress)
+	})
+	if err != nil {
+		return err
+	}
+	_, whole := spec.head()
+	var failures []error
+	for _, role := range []Role{Worker, Head} {
+		members := slices.DeleteFunc(slices.Clone(spec.Members), func(member Member) bool { return member.Role != role })
+		failures = append(failures, onEach(ctx, members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+			return removeMember(ctx, spec, machine, found[index(member)], !whole, progress)
+		}))
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,208 @@
+package ray
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/engine"
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
+	"github.com/spark-stack/terraform-provider-spark/internal/sshx"
+)
+
+// Seen is a cluster as one look found it.
+type Seen struct {
+	// Nodes are the members by host, those without a container too.
+	Nodes map[string]Node
+	// Table is the GCS's answer; GCSError says why there is none. A dead GCS is something seen, and
+	// no reason for the look to fail.
+	Table    gcs.Table
+	GCSError error
+	// Facts are the members' by host.
+	Facts map[string]agent.Facts
+	// Foreign are the hosts whose container of the cluster's name is not the provider's.
+	Foreign []string
+}
+
+// Gone says that every member was looked at and none has a container.
+func (s Seen) Gone() bool {
+	for _, node := range s.Nodes {
+		if node.Container != missing {
+			return false
+		}
+	}
+	return true
+}
+
+// Look reads all members at once through their snapshots and asks the GCS once, through the head's
+// connection. It changes nothing. A host that cannot be read fails it with an [*Error] that names it
+// (all of them, joined, if several cannot).
+func Look(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (Seen, error) {
+	seen := Seen{Nodes: map[string]Node{}, Facts: map[string]agent.Facts{}}
+	looks := map[string]look{}
+	var mutex sync.Mutex
+	err := onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+		found, err := lookAt(ctx, spec, machine)
+		mutex.Lock()
+		defer mutex.Unlock()
+		looks[member.Host], seen.Facts[member.Host] = found, found.facts
+		return err
+	})
+	if err != nil {
+		return Seen{}, err
+	}
+	if seen.Table, seen.GCSError, err = askHead(ctx, spec, machines, looks); err != nil {
+		return Seen{}, err
+	}
+	byHost, _ := owners(seen.Table.Alive(), seen.Facts)
+	for _, member := range spec.Members {
+		found := looks[member.Host]
+		entry, isMember := entryOf(byHost[member.Host], member.Address)
+		node := nodeOf(spec, member, found, entry, isMember)
+		if member.Role == Head && node.Container == running && seen.GCSError != nil {
+			node.SpecDrift = append(node.SpecDrift, seen.GCSError.Error())
+		}
+		seen.Nodes[member.Host] = node
+		if found.exists && !ours(spec, found.container) {
+			seen.Foreign = append(seen.Foreign, member.Host)
+		}
+	}
+	return seen, nil
+}
+
+// lookAt reads one host.
+func lookAt(ctx context.Context, spec Spec, machine fleet.Machine) (look, error) {
+	var found look
+	var err error
+	fail := func(step string, err error) (look, error) {
+		return found, &Error{Host: machine.Host(), Step: step, Cause: err}
+	}
+	if found.facts, err = machine.Facts(ctx); err != nil {
+		return fail("read the node's facts", err)
+	}
+	containers, err := machine.Containers(ctx)
+	if err != nil {
+		return fail("list the containers", err)
+	}
+	found.declared, err = machine.Image(ctx, spec.Image)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return fail("inspect image "+spec.Image, err)
+	}
+	if found.container, found.exists = find(spec, containers); !found.exists {
+		return found, nil
+	}
+	if found.declared.ID == found.container.ImageID {
+		found.imageEnv = found.declared.Env
+		return found, nil
+	}
+	own, err := machine.Image(ctx, found.container.ImageID)
+	if err != nil && !errors.Is(err, engine.ErrNotFound) {
+		return fail("inspect image "+found.container.ImageID, err)
+	}
+	found.imageEnv = own.Env
+	return found, nil
+}
+
+// errNoHead says that there is no GCS to ask.
+var errNoHead = errors.New("the head's container is not running")
+
+// askHead asks the GCS once. answer is why it gave no table; failed is a head that cannot be reached.
+func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, looks map[string]look) (table gcs.Table, answer, failed error) {
+	head, found := spec.head()
+	if at := looks[head.Host]; !found || !at.exists || at.container.Status != running {
+		return table, errNoHead, nil
+	}
+	// A GCS listens on every address of its node (read back from Ray 2.60); when the declared one has
+	// left the interface, the loopback address still leads there.
+	address := Address(spec)
+	if !holdsAddress(looks[head.Host].facts, head.Address) {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(spec.port()))
+	}
+	table, err := Ask(ctx, machines[head.Host], address, token(spec))
+	switch {
+	case err == nil:
+		return table, nil, nil
+	case ctx.Err() != nil, lost(err):
+		return table, nil, &Error{Host: head.Host, Step: "ask the GCS at " + address, Cause: err}
+	}
+	return table, err, nil
+}
+
+// Ask puts the gate's question to the GCS at address once, through a machine's connection.
+func Ask(ctx context.Context, machine fleet.Machine, address, token string) (table gcs.Table, err error) {
+	client, err := gcs.New(machine.DialContext, address, token)
+	if err != nil {
+		return table, err
+	}
+	table, err = client.Status(ctx)
+	return table, errors.Join(err, client.Close())
+}
+
+// token is Ray's own, when the cluster was declared with token authentication.
+func token(spec Spec) string { return spec.Env["RAY_AUTH_TOKEN"] }
+
+// lost says whether the way to the GCS failed, and not the GCS: SSH itself, or its forwarding.
+func lost(err error) bool {
+	var ssh *sshx.Error
+	return errors.As(err, &ssh) && ssh.Kind != sshx.ConnectFailed && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// onEach runs an act on every member at once and joins what failed, in the members' order.
+func onEach(ctx context.Context, members []Member, machines map[string]fleet.Machine, act func(context.Context, Member, fleet.Machine) error) error {
+	failures := make([]error, len(members))
+	var group sync.WaitGroup
+	for i, member := range members {
+		machine, found := machines[member.Host]
+		if !found {
+			failures[i] = &Error{Host: member.Host, Step: "connect", Cause: errors.New("no connection was given for this member")}
+			continue
+		}
+		group.Go(func() { failures[i] = act(ctx, member, machine) })
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}
+
+// CheckImage proves that every member has the image, the same one, built for the member's
+// architecture. It reads snapshots only.
+func CheckImage(ctx context.Context, spec Spec, machines map[string]fleet.Machine) error {
+	images := make([]engine.Image, len(spec.Members))
+	err := onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+		step := "inspect image " + spec.Image
+		image, err := machine.Image(ctx, spec.Image)
+		if errors.Is(err, engine.ErrNotFound) {
+			return &Error{Host: member.Host, Step: step, Cause: fmt.Errorf("%s does not have the image: %w", member.label(), err),
+				Advice: "Pull or load " + spec.Image + " on every node of the cluster first."}
+		}
+		if err != nil {
+			return &Error{Host: member.Host, Step: step, Cause: err}
+		}
+		facts, err := machine.Facts(ctx)
+		if err != nil {
+			return &Error{Host: member.Host, Step: "read the node's facts", Cause: err}
+		}
+		if image.Architecture != "" && facts.Architecture != "" && image.Architecture != facts.Architecture {
+			return &Error{Host: member.Host, Step: step, Cause: fmt.Errorf("the image is built for %s, and %s is %s", image.Architecture, member.label(), facts.Architecture),
+				Advice: "Pull the image with --platform linux/" + facts.Architecture + "."}
+		}
+		images[slices.IndexFunc(spec.Members, func(one Member) bool { return one.Host == member.Host })] = image
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, image := range images {
+		if image.ID != images[0].ID {
+			return &Error{Host: spec.Members[i].Host, Step: "compare image " + spec.Image,
+				Cause:  fmt.Errorf("%s has %s under this name, and %s has %s", spec.Members[i].label(), short(image.ID), spec.Members[0].label(), short(images[0].ID)),
+				Advice: "Ray and vLLM must be the same on every node. Pull the image again everywhere, and name it by digest."}
+		}
+	}
+	return nil
+}
