@@ -2,6 +2,7 @@ package ray
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -39,6 +40,38 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 		return &GateError{Findings: findings}
 	}
 	return nil
+}
+
+// CheckReleased asks the GCS whether GPUs or placement groups are still taken. A cluster that gives no
+// answer holds nothing.
+func CheckReleased(ctx context.Context, spec Spec, machines map[string]fleet.Machine) error {
+	var failed *GateError
+	if err := CheckMembers(ctx, spec, machines, true); !errors.As(err, &failed) {
+		return err
+	}
+	held := slices.DeleteFunc(failed.Findings, func(one Finding) bool { return one.Fault != Busy && one.Fault != LeftOver })
+	if len(held) > 0 {
+		return &GateError{Findings: held}
+	}
+	return nil
+}
+
+// Addresses are those by which Ray knows its living nodes.
+func Addresses(ctx context.Context, spec Spec, machines map[string]fleet.Machine) ([]string, error) {
+	head, _ := spec.head()
+	machine, found := machines[head.Host]
+	if !found {
+		return nil, &Error{Host: head.Host, Step: "ask the GCS", Cause: errNoHead}
+	}
+	table, err := Ask(ctx, machine, Address(spec), token(spec))
+	if err != nil {
+		return nil, err
+	}
+	var addresses []string
+	for _, node := range table.Alive() {
+		addresses = append(addresses, node.Address)
+	}
+	return addresses, nil
 }
 
 // SessionNow is the session that the containers of a cluster make now; empty while one is missing.
