@@ -69,7 +69,7 @@ func New(host string, dial func(ctx context.Context, network, address string) (n
 	api, err := client.New(
 		client.WithHost("http://docker.invalid"),
 		client.WithHTTPClient(&http.Client{Transport: d.transport(), CheckRedirect: client.CheckRedirect}),
-		client.WithResponseHook(d.noteServer),
+		client.WithHTTPResponseHook(d.noteServer),
 	)
 	if err != nil {
 		return nil, &Error{Host: host, Step: "prepare the engine client", Err: err}

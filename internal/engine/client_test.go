@@ -148,8 +148,7 @@ func TestContainers(t *testing.T) {
 func TestRemove(t *testing.T) {
 	f := startFake(t)
 	e := f.engine(t)
-	id, err := e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"})
-	if err != nil {
+	if _, err := e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Remove(t.Context(), "a", 1500*time.Millisecond); err != nil {
@@ -164,7 +163,7 @@ func TestRemove(t *testing.T) {
 	if err := e.RemoveVolume(t.Context(), "gone"); err != nil {
 		t.Errorf("volume gone: %v", err)
 	}
-	id, err = e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"})
+	id, err := e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func frames(w http.ResponseWriter, pairs ...string) {
 		}
 		text := pairs[i+1]
 		size := len(text)
-		_, _ = w.Write([]byte{byte(kind), 0, 0, 0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}) //nolint:gosec // short
+		_, _ = w.Write([]byte{byte(kind), 0, 0, 0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)})
 		_, _ = w.Write([]byte(text))
 	}
 }

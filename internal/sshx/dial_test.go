@@ -27,9 +27,9 @@ func isolate(t *testing.T) string {
 	return home
 }
 
-// wantKind dials, expects a failure of the kind and returns it; the error and its advice must hold
+// wantKind dials, expects a failure of the kind and returns a copy; the error and its advice must hold
 // the words.
-func wantKind(t *testing.T, config Config, kind Kind, words ...string) *Error {
+func wantKind(t *testing.T, config Config, kind Kind, words ...string) Error {
 	t.Helper()
 	client, err := Dial(t.Context(), config)
 	if err == nil {
@@ -52,7 +52,7 @@ func wantKind(t *testing.T, config Config, kind Kind, words ...string) *Error {
 	if strings.Contains(text, "PRIVATE KEY") || failure.Advice() == "" {
 		t.Errorf("key material, or no advice, in:\n%s", text)
 	}
-	return failure
+	return *failure
 }
 
 func TestHostKeys(t *testing.T) {
@@ -182,7 +182,7 @@ func TestAuthentication(t *testing.T) {
 		config := base
 		config.PrivateKey, config.Passphrase = locked, "not it"
 		if failure := wantKind(t, config, NoKey, "passphrase does not open it"); strings.Contains(failure.Error(), "not it") {
-			t.Errorf("passphrase in %v", failure)
+			t.Errorf("passphrase in %s", failure.Error())
 		}
 	})
 	t.Run("key as path", func(t *testing.T) {
@@ -199,8 +199,8 @@ func TestAuthentication(t *testing.T) {
 		config := base
 		config.PrivateKeyFile = "/nonexistent/key"
 		failure := wantKind(t, config, NoKey, "/nonexistent/key")
-		if !errors.Is(failure, os.ErrNotExist) {
-			t.Errorf("cause lost: %v", failure)
+		if !errors.Is(failure.Err, os.ErrNotExist) {
+			t.Errorf("cause lost: %v", failure.Err)
 		}
 	})
 	t.Run("wrong key", func(t *testing.T) {
@@ -314,8 +314,8 @@ func TestUnreachable(t *testing.T) {
 		config.Port = portOf(closed)
 		_ = closed.Close()
 		failure := wantKind(t, config, Refused, "dial tcp", "connection refused", "nothing listens")
-		if !errors.Is(failure, syscall.ECONNREFUSED) {
-			t.Errorf("cause lost: %v", failure)
+		if !errors.Is(failure.Err, syscall.ECONNREFUSED) {
+			t.Errorf("cause lost: %v", failure.Err)
 		}
 	})
 	t.Run("no such name", func(t *testing.T) {
@@ -331,8 +331,8 @@ func TestUnreachable(t *testing.T) {
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("took %s", took)
 		}
-		if !errors.Is(failure, os.ErrDeadlineExceeded) {
-			t.Errorf("cause lost: %v", failure)
+		if !errors.Is(failure.Err, os.ErrDeadlineExceeded) {
+			t.Errorf("cause lost: %v", failure.Err)
 		}
 	})
 	t.Run("another protocol", func(t *testing.T) {

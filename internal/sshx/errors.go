@@ -26,7 +26,7 @@ func (e *Error) RefusedThere() bool { return e.Kind == ConnectFailed }
 
 // Is makes errors.Is(err, net.ErrClosed) true for every lost connection, for callers that need not
 // know SSH.
-func (e *Error) Is(target error) bool { return e.Kind == Lost && target == net.ErrClosed } //nolint:errorlint // Is compares one link
+func (e *Error) Is(target error) bool { return e.Kind == Lost && target == net.ErrClosed }
 
 // sentence is what happened, to be followed by the cause.
 func (e *Error) sentence() string {
