@@ -13,7 +13,7 @@ const readyLimit = 590 * time.Second
 func lifeRules() []rule {
 	return []rule{
 		{85, `Timed out waiting for engine core processes to start`, true, fixed(slowStart, raiseLimit)},
-		{88, `DistStoreError: Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined`, true, func(match []string, _ Evidence) (string, string) {
+		{88, `DistStoreError: Timed out after \d+ seconds waiting for clients\. (\d+)/(\d+) clients joined`, false, func(match []string, _ Evidence) (string, string) {
 			return fmt.Sprintf("Only %s of %s ranks came to the meeting point in time: the others started too late, died, or cannot reach it.", match[1], match[2]),
 				"Look at the other nodes' Ray containers; apply again starts all ranks together."
 		}},
@@ -24,11 +24,11 @@ func lifeRules() []rule {
 			return fmt.Sprintf("Another process listens on port %d of the host.", evidence.Port),
 				fmt.Sprintf("`ss -ltnp 'sport = :%d'` there names it: stop it, or choose another port.", evidence.Port)
 		}},
-		{86, `RPC call to (\w+) timed out`, true, func(match []string, _ Evidence) (string, string) {
+		{86, `RPC call to (\w+) timed out`, false, func(match []string, _ Evidence) (string, string) {
 			return fmt.Sprintf("A rank did not answer %s in time: it compiles kernels for the first request, or it is dead.", match[1]),
 				"If all nodes are alive, raise VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS in env (1800 is usual)."
 		}},
-		{89, `ActorDiedError|ActorUnavailableError|[Nn]ode has died|RayWorkerProc[^\n]* died unexpectedly|worker proc(?:ess)? \S* ?died unexpectedly`, true, fixed(
+		{89, `ActorDiedError|ActorUnavailableError|[Nn]ode has died|RayWorkerProc[^\n]* died unexpectedly|worker proc(?:ess)? \S* ?died unexpectedly`, false, fixed(
 			"A rank died, and vLLM cannot go on without it.",
 			"Look at the Ray container of each node (`docker logs`), memory and the kernel's log (`dmesg`) for why; apply again starts all ranks together.")},
 		{85, `Engine core initialization failed`, true, func(_ []string, evidence Evidence) (string, string) {

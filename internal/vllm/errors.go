@@ -1,0 +1,68 @@
+package vllm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/diagnose"
+	"github.com/spark-stack/terraform-provider-spark/internal/identity"
+)
+
+// Error is a step of a server's life that failed.
+type Error struct {
+	// Host is the head's, Step what was tried: "start server vllm-qwen".
+	Host, Step string
+	// Seen is one sentence.
+	Seen string
+	// Finding is the cause with the next step; its Row is 0 if none is known.
+	Finding diagnose.Finding
+	// Log is the end of the server's log, without secrets; empty if it never ran.
+	Log string
+	Err error
+}
+
+// Error implements error: everything but the log.
+func (e *Error) Error() string {
+	text := e.Host + ": " + e.Step + ": " + e.Seen
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	if e.Finding.Cause != "" {
+		text = strings.TrimSuffix(text, ".") + ". " + e.Finding.String()
+	}
+	return text
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ReleaseError says that the server is gone, but that Ray did not give its GPUs back in time. The
+// next start waits for them again.
+type ReleaseError struct {
+	Host string
+	// Err is Ray's last answer.
+	Err error
+}
+
+// Error implements error.
+func (e *ReleaseError) Error() string {
+	return fmt.Sprintf("%s: the server is removed, but its GPUs were not given back within %s: %v", e.Host, releaseLimit, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *ReleaseError) Unwrap() error { return e.Err }
+
+// logTail is how many lines of the log an error carries.
+const logTail = 40
+
+// tail is the end of a log for an error: plain, short, and without the values of secret variables.
+func tail(log string, env map[string]string) string {
+	log = diagnose.Plain(log)
+	for name, value := range env {
+		if identity.Secret(name) && value != "" {
+			log = strings.ReplaceAll(log, value, "(hidden)")
+		}
+	}
+	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-logTail):], "\n")
+}
