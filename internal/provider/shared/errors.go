@@ -10,7 +10,10 @@ import (
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/sshx"
+	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
+	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
 
 // adviser is a typed error that knows its likely cause and the next step.
@@ -31,16 +34,32 @@ func UnableKept(diags *diag.Diagnostics, at path.Path, doing string, err error) 
 	diags.AddAttributeError(at, "Unable to "+doing, detail)
 }
 
-// Explain tells what was seen and what to do about it.
+// Explain tells what was seen, the end of the log if a container has one, and what to do about it.
 func Explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "Interrupted. Apply again: it goes on from what is there."
 	}
 	text := err.Error()
+	if log := evidence(err); log != "" {
+		text += "\n\nThe end of its log:\n" + log
+	}
 	if advice := Advice(err); advice != "" {
 		text += "\n\n" + advice
 	}
 	return text
+}
+
+// evidence is the part of a log that a typed error carries.
+func evidence(err error) string {
+	var cluster *ray.Error
+	if errors.As(err, &cluster) && cluster.Evidence != "" {
+		return cluster.Evidence
+	}
+	var server *vllm.Error
+	if errors.As(err, &server) {
+		return server.Log
+	}
+	return ""
 }
 
 // Advice is the next step that a typed error in the chain knows.
@@ -48,6 +67,14 @@ func Advice(err error) string {
 	var known adviser
 	if errors.As(err, &known) && known.Advice() != "" {
 		return known.Advice()
+	}
+	var cluster *ray.Error
+	if errors.As(err, &cluster) && cluster.Advice != "" {
+		return cluster.Advice
+	}
+	var copied *weights.TransferError
+	if errors.As(err, &copied) && copied.Advice != "" {
+		return copied.Advice
 	}
 	var docker *engine.Error
 	if errors.As(err, &docker) {

@@ -1,0 +1,194 @@
+package raycluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/identity"
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray"
+)
+
+// ModifyPlan implements resource.ResourceWithModifyPlan: it only translates what the domain decides,
+// and sets every computed attribute.
+func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
+	if request.Plan.Raw.IsNull() || r.data == nil {
+		return
+	}
+	var plan model
+	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	spec, complete, ok := plan.spec(ctx, &response.Diagnostics)
+	if !ok || response.Diagnostics.HasError() {
+		return // a host is unknown: everything stays unknown
+	}
+	report(&response.Diagnostics, ray.Check(spec))
+	if response.Diagnostics.HasError() {
+		return
+	}
+	var state *model
+	if !request.State.Raw.IsNull() {
+		state = &model{}
+		response.Diagnostics.Append(request.State.Get(ctx, state)...)
+		before, known, diags := shared.NodeRefOf(ctx, state.Head)
+		response.Diagnostics.Append(diags...)
+		if known && before.Host.ValueString() != spec.Members[0].Host {
+			response.RequiresReplace = append(response.RequiresReplace, path.Root("head").AtName("host"))
+			state = nil
+		}
+		if state != nil && !state.Name.Equal(plan.Name) {
+			state = nil // replaced: the name's own plan modifier says so
+		}
+	}
+	plan.Drift = shared.Strings(nil)
+	if !plan.Name.IsUnknown() {
+		plan.ID = types.StringValue(spec.Name + "@" + spec.Members[0].Host)
+	}
+	switch {
+	case !complete:
+		plan.Nodes = types.MapUnknown(types.ObjectType{AttrTypes: nodeTypes})
+		plan.Address, plan.GPUTotal, plan.Session = types.StringUnknown(), types.Int64Unknown(), types.StringUnknown()
+	case state == nil:
+		plan.planAll(spec)
+		r.preflight(ctx, plan, request.State.Raw.IsNull(), &response.Diagnostics)
+	default:
+		plan.planUpdate(spec, *state)
+		if len(plan.replacedHosts()) > 0 {
+			r.checkImage(ctx, plan, &response.Diagnostics)
+		}
+	}
+	if !response.Diagnostics.HasError() {
+		response.Diagnostics.Append(response.Plan.Set(ctx, &plan)...)
+	}
+}
+
+// planAll plans a new cluster.
+func (m *model) planAll(spec ray.Spec) {
+	want := ray.Want(spec)
+	every := map[string]string{}
+	for host := range want {
+		every[host] = "new"
+	}
+	m.setNodes(want, every)
+	m.Address = types.StringValue(ray.Address(spec))
+	m.GPUTotal = types.Int64Value(int64(ray.GPUTotal(want)))
+	m.Session = types.StringUnknown()
+}
+
+// planUpdate plans the members as wanted, and new containers where the seen ones differ.
+func (m *model) planUpdate(spec ray.Spec, state model) {
+	want, seen := ray.Want(spec), nodesOf(state.Nodes)
+	for host, member := range want {
+		member.Env = identity.Masked(member.Env) // the stored ones are
+		member.ContainerID = seen[host].ContainerID
+		want[host] = member
+	}
+	replace := ray.Decide(want, seen)
+	if shared.SecretChanged(m.Env, state.Env) {
+		for host := range want {
+			replace[host] = "environment"
+		}
+	}
+	m.setNodes(want, replace)
+	m.Address = types.StringValue(ray.Address(spec))
+	m.GPUTotal = types.Int64Value(int64(ray.GPUTotal(want)))
+	m.Session = state.Session
+	sameHosts := slices.Equal(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(seen)))
+	if len(replace) > 0 || !sameHosts {
+		m.Session = types.StringUnknown()
+	}
+}
+
+// preflight looks at the nodes, so that what cannot work fails before anything is changed.
+func (r *clusterResource) preflight(ctx context.Context, plan model, fresh bool, diags *diag.Diagnostics) {
+	cluster, ok := r.open(ctx, plan, diags)
+	if !ok {
+		return
+	}
+	if err := ray.CheckImage(ctx, cluster.spec, cluster.machines); err != nil {
+		shared.Unable(diags, path.Root("image"), "plan ray_cluster "+cluster.spec.Name, err)
+		return
+	}
+	if !fresh {
+		return // a replaced cluster still holds its ports and names
+	}
+	if err := ray.CheckFree(ctx, cluster.spec, cluster.machines); err != nil {
+		shared.Unable(diags, path.Root("port"), "plan ray_cluster "+cluster.spec.Name, err)
+	}
+}
+
+func (r *clusterResource) checkImage(ctx context.Context, plan model, diags *diag.Diagnostics) {
+	cluster, ok := r.open(ctx, plan, diags)
+	if !ok {
+		return
+	}
+	if err := ray.CheckImage(ctx, cluster.spec, cluster.machines); err != nil {
+		shared.Unable(diags, path.Root("image"), "plan ray_cluster "+cluster.spec.Name, err)
+	}
+}
+
+// see writes what is.
+func (m *model) see(spec ray.Spec, nodes map[string]ray.Node, lines []string) {
+	m.setNodes(nodes, nil)
+	m.GPUTotal = types.Int64Value(int64(ray.GPUTotal(nodes)))
+	m.Session = types.StringValue(ray.Session(nodes))
+	m.Drift = shared.Strings(lines)
+	if head := nodes[spec.Members[0].Host]; head.Address != "" {
+		m.Address = types.StringValue(fmt.Sprintf("%s:%d", head.Address, spec.Port))
+	}
+}
+
+// replacedHosts are the members whose container id is planned unknown.
+func (m model) replacedHosts() map[string]bool {
+	hosts := map[string]bool{}
+	for host, element := range m.Nodes.Elements() {
+		if object, isObject := element.(types.Object); isObject && object.Attributes()["container_id"].IsUnknown() {
+			hosts[host] = true
+		}
+	}
+	return hosts
+}
+
+// moved says what happened on the nodes since the plan; empty if it still holds.
+func (m model) moved(replace map[string]string, seen map[string]ray.Node) string {
+	planned, ids := m.replacedHosts(), nodesOf(m.Nodes)
+	for _, host := range slices.Sorted(maps.Keys(replace)) {
+		if !planned[host] {
+			return host + " changed since the plan (its container must be replaced but the plan keeps it: " + replace[host] + ")"
+		}
+	}
+	for _, host := range slices.Sorted(maps.Keys(ids)) {
+		if !planned[host] && seen[host].ContainerID != ids[host].ContainerID {
+			return host + " changed since the plan (it has another container now)"
+		}
+	}
+	if !m.Session.IsUnknown() && m.Session.ValueString() != ray.Session(seen) {
+		return "a container of the cluster was restarted since the plan"
+	}
+	return ""
+}
+
+// report turns the domain's findings about the declaration into errors on their attributes.
+func report(diags *diag.Diagnostics, problems []ray.Problem) {
+	for _, problem := range problems {
+		diags.AddAttributeError(path.Root(problem.Path), problem.Summary, problem.Detail)
+	}
+}
+
+// unseen stands in when the last look failed: nothing is claimed to be there.
+func unseen(spec ray.Spec) map[string]ray.Node {
+	nodes := ray.Want(spec)
+	for host, member := range nodes {
+		nodes[host] = ray.Node{Name: member.Name, Role: member.Role, Container: "missing"}
+	}
+	return nodes
+}

@@ -1,0 +1,230 @@
+// Package raycluster is the resource ray_cluster.
+package raycluster
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray"
+)
+
+// TypeName is the resource's type. It lacks the provider's prefix: configurations say provider = spark.
+const TypeName = "ray_cluster"
+
+// The default limits of an act; a cluster of two is up in about 10 s, the rest is patience.
+const (
+	applyTimeout  = 10 * time.Minute
+	deleteTimeout = 5 * time.Minute
+	// lastLook bounds the look that saves the truth after a failed or cancelled act.
+	lastLook = 10 * time.Second
+)
+
+var (
+	_ resource.ResourceWithConfigure  = (*clusterResource)(nil)
+	_ resource.ResourceWithModifyPlan = (*clusterResource)(nil)
+)
+
+type clusterResource struct{ data *shared.Data }
+
+// New makes the resource.
+func New() resource.Resource { return &clusterResource{} }
+
+// Metadata implements resource.Resource.
+func (r *clusterResource) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
+	response.TypeName = TypeName
+}
+
+// Configure implements resource.ResourceWithConfigure.
+func (r *clusterResource) Configure(_ context.Context, request resource.ConfigureRequest, response *resource.ConfigureResponse) {
+	r.data = shared.DataFrom(request, &response.Diagnostics)
+}
+
+// opened is a cluster with its machines.
+type opened struct {
+	spec     ray.Spec
+	machines map[string]fleet.Machine
+}
+
+// open reads the declaration of a plan or state; nothing is dialled yet.
+func (r *clusterResource) open(ctx context.Context, m model, diags *diag.Diagnostics) (opened, bool) {
+	refs, known := m.members(ctx, diags)
+	spec, complete, ok := m.spec(ctx, diags)
+	if diags.HasError() {
+		return opened{}, false
+	}
+	if !known || !complete || !ok {
+		diags.AddError("Unable to open ray_cluster "+m.Name.ValueString(), "A value that the cluster needs is still unknown. This is a bug of the provider.")
+		return opened{}, false
+	}
+	return opened{spec: spec, machines: machines(r.data.Pool, refs)}, true
+}
+
+// Create implements resource.Resource. What a failed attempt left behind and fits is kept.
+func (r *clusterResource) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
+	var plan model
+	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := plan.Timeouts.Create(ctx, applyTimeout)
+	response.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cluster, ok := r.open(ctx, plan, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	doing := "create ray_cluster " + plan.Name.ValueString()
+	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
+	if err != nil {
+		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
+		return
+	}
+	replace := ray.Decide(ray.Want(cluster.spec), seen.Nodes)
+	r.apply(ctx, doing, plan, cluster, replace, &response.State, &response.Diagnostics)
+}
+
+// apply acts, looks again, and stores what is; an act that failed half way stores the truth too.
+func (r *clusterResource) apply(ctx context.Context, doing string, plan model, cluster opened, replace map[string]string, state *tfsdk.State, diags *diag.Diagnostics) {
+	failed := ray.Apply(ctx, cluster.spec, cluster.machines, replace, shared.Progress(ctx, "ray_cluster "+cluster.spec.Name))
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	seen, err := ray.Look(after, cluster.spec, cluster.machines)
+	if err != nil {
+		seen.Nodes = unseen(cluster.spec)
+	}
+	want := ray.Want(cluster.spec)
+	plan.see(cluster.spec, seen.Nodes, ray.Lines(want, seen.Nodes))
+	if plan.Address.IsUnknown() || plan.Address.IsNull() {
+		plan.Address = types.StringValue(ray.Address(cluster.spec))
+	}
+	diags.Append(state.Set(after, plan)...)
+	switch {
+	case failed != nil:
+		shared.Unable(diags, path.Empty(), doing, failed)
+	case err != nil:
+		shared.Unable(diags, path.Empty(), doing, err)
+	case len(ray.Lines(want, seen.Nodes)) > 0:
+		diags.AddError("Unable to "+doing, "The containers were started, and still the cluster is not as declared:\n"+
+			strings.Join(ray.Lines(want, seen.Nodes), "\n")+"\n\nPlan again to see what is.")
+	}
+}
+
+// Read implements resource.Resource.
+func (r *clusterResource) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	var state model
+	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	cluster, ok := r.open(ctx, state, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
+	switch {
+	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
+		state.Drift = shared.Strings([]string{"a host does not answer; values below are the last known ones"})
+		response.Diagnostics.AddWarning("ray_cluster "+cluster.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
+	case err != nil:
+		shared.UnableKept(&response.Diagnostics, path.Empty(), "read ray_cluster "+cluster.spec.Name, err)
+		return
+	case seen.Gone():
+		response.State.RemoveResource(ctx)
+		return
+	default:
+		state.see(cluster.spec, seen.Nodes, ray.Lines(ray.Want(cluster.spec), seen.Nodes))
+	}
+	response.Diagnostics.Append(response.State.Set(ctx, state)...)
+}
+
+// Update implements resource.Resource. It refuses when the world moved since the plan, then
+// replaces the containers that differ: all of them if the head's does.
+func (r *clusterResource) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
+	var plan, state model
+	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
+	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := plan.Timeouts.Update(ctx, applyTimeout)
+	response.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cluster, ok := r.open(ctx, plan, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	doing := "reconcile ray_cluster " + cluster.spec.Name
+	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
+	if err != nil {
+		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
+		return
+	}
+	replace := ray.Decide(ray.Want(cluster.spec), seen.Nodes)
+	for host := range plan.replacedHosts() {
+		if _, decided := replace[host]; !decided {
+			replace[host] = "planned to be replaced"
+		}
+	}
+	if moved := plan.moved(replace, seen.Nodes); moved != "" {
+		response.Diagnostics.AddError("Unable to "+doing, moved+"; run plan again\n\nNo container was changed before this check.")
+		return
+	}
+	if !r.removeMembers(ctx, state, cluster, doing, &response.Diagnostics) {
+		return
+	}
+	r.apply(ctx, doing, plan, cluster, replace, &response.State, &response.Diagnostics)
+}
+
+// removeMembers destroys the containers of members that left the cluster.
+func (r *clusterResource) removeMembers(ctx context.Context, state model, cluster opened, doing string, diags *diag.Diagnostics) bool {
+	before, ok := r.open(ctx, state, diags)
+	if !ok {
+		return false
+	}
+	var left []ray.Member
+	for _, member := range before.spec.Members {
+		if _, stays := cluster.machines[member.Host]; !stays {
+			left = append(left, member)
+		}
+	}
+	if len(left) == 0 {
+		return true
+	}
+	before.spec.Members = left
+	if err := ray.Destroy(ctx, before.spec, before.machines, shared.Progress(ctx, "ray_cluster "+before.spec.Name)); err != nil {
+		shared.Unable(diags, path.Root("workers"), doing, err)
+		return false
+	}
+	return true
+}
+
+// Delete implements resource.Resource.
+func (r *clusterResource) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
+	var state model
+	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	response.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cluster, ok := r.open(ctx, state, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	if err := ray.Destroy(ctx, cluster.spec, cluster.machines, shared.Progress(ctx, "ray_cluster "+cluster.spec.Name)); err != nil {
+		shared.Unable(&response.Diagnostics, path.Empty(), "delete ray_cluster "+cluster.spec.Name, err)
+	}
+}

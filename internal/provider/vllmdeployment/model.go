@@ -1,0 +1,196 @@
+package vllmdeployment
+
+import (
+	"context"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-framework/types/basetypes"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray"
+	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
+	"github.com/spark-stack/terraform-provider-spark/internal/weights"
+)
+
+// model is a vllm_deployment in configuration, plan and state.
+type model struct {
+	Name           types.String   `tfsdk:"name"`
+	Cluster        types.Object   `tfsdk:"cluster"`
+	Model          types.Object   `tfsdk:"model"`
+	Image          types.String   `tfsdk:"image"`
+	TensorParallel types.Int64    `tfsdk:"tensor_parallel_size"`
+	Port           types.Int64    `tfsdk:"port"`
+	ServedName     types.String   `tfsdk:"served_model_name"`
+	Args           types.List     `tfsdk:"args"`
+	Env            types.Map      `tfsdk:"env"`
+	ID             types.String   `tfsdk:"id"`
+	Endpoint       types.String   `tfsdk:"endpoint"`
+	Drift          types.List     `tfsdk:"drift"`
+	Server         types.Object   `tfsdk:"server"`
+	Weights        types.Map      `tfsdk:"weights"`
+	Timeouts       timeouts.Value `tfsdk:"timeouts"`
+}
+
+// clusterRef is what comes with cluster = ray_cluster.pair.
+type clusterRef struct {
+	ID         types.String `tfsdk:"id"`
+	Name       types.String `tfsdk:"name"`
+	Image      types.String `tfsdk:"image"`
+	Address    types.String `tfsdk:"address"`
+	GPUTotal   types.Int64  `tfsdk:"gpu_total"`
+	Session    types.String `tfsdk:"session"`
+	WeightsDir types.String `tfsdk:"weights_dir"`
+	Nodes      types.Map    `tfsdk:"nodes"`
+}
+
+// nodeRef is one member of it.
+type nodeRef struct {
+	Name         types.String `tfsdk:"name"`
+	Role         types.String `tfsdk:"role"`
+	Address      types.String `tfsdk:"address"`
+	GPUCount     types.Int64  `tfsdk:"gpu_count"`
+	User         types.String `tfsdk:"user"`
+	Port         types.Int64  `tfsdk:"port"`
+	HostKey      types.String `tfsdk:"host_key"`
+	DockerSocket types.String `tfsdk:"docker_socket"`
+}
+
+// modelRef is the model attribute.
+type modelRef struct {
+	Path     types.String `tfsdk:"path"`
+	Repo     types.String `tfsdk:"repo"`
+	Revision types.String `tfsdk:"revision"`
+}
+
+// opened is a deployment with its machines.
+type opened struct {
+	spec     vllm.Spec
+	machines map[string]fleet.Machine
+	// gpus are what each member offers to Ray, by host; gcsPort is where the GCS listens.
+	gpus    map[string]int
+	gcsPort int
+}
+
+// open converts to the domain; nothing is dialled yet. ok is false while something but the cluster's session is unknown.
+func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnostics) (opened, bool) {
+	cluster, source, ok := m.refs(ctx, diags)
+	if !ok {
+		return opened{}, false
+	}
+	args, argsKnown := shared.StringsOf(m.Args)
+	env, envKnown := shared.StringMapOf(m.Env)
+	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() {
+		return opened{}, false
+	}
+	out := opened{machines: map[string]fleet.Machine{}, gpus: map[string]int{}, spec: vllm.Spec{
+		Name: m.Name.ValueString(), ServedName: m.ServedName.ValueString(), Image: m.Image.ValueString(),
+		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env,
+		Source: weights.Source{Path: source.Path.ValueString(), Repo: source.Repo.ValueString(), Revision: source.Revision.ValueString()},
+		Cluster: vllm.ClusterRef{
+			Name: cluster.Name.ValueString(), Image: cluster.Image.ValueString(), Address: cluster.Address.ValueString(),
+			GPUTotal: int(cluster.GPUTotal.ValueInt64()), Session: cluster.Session.ValueString(), WeightsDir: cluster.WeightsDir.ValueString(),
+		},
+	}}
+	if _, port, err := net.SplitHostPort(out.spec.Cluster.Address); err == nil {
+		out.gcsPort, _ = strconv.Atoi(port) // 0, if it is no number, means the default
+	}
+	if out.spec.Image == "" {
+		out.spec.Image = out.spec.Cluster.Image
+	}
+	if out.spec.TensorParallel == 0 {
+		out.spec.TensorParallel = out.spec.Cluster.GPUTotal
+	}
+	if out.spec.Name == "" {
+		out.spec.Name = nameOf(out.spec.Source)
+	}
+	if out.spec.ServedName == "" {
+		out.spec.ServedName = out.spec.Name
+	}
+	var members map[string]nodeRef
+	diags.Append(cluster.Nodes.ElementsAs(ctx, &members, false)...)
+	for _, host := range slices.Sorted(maps.Keys(members)) {
+		ref := members[host]
+		out.machines[host] = pool.Machine(fleet.Connection{
+			Host: host, Port: int(ref.Port.ValueInt64()), User: ref.User.ValueString(),
+			HostKey: ref.HostKey.ValueString(), Socket: ref.DockerSocket.ValueString(),
+		})
+		out.gpus[host] = int(ref.GPUCount.ValueInt64())
+		out.spec.Cluster.Members = append(out.spec.Cluster.Members, vllm.Member{
+			Host: host, Name: ref.Name.ValueString(), Role: ray.Role(ref.Role.ValueString()), Address: ref.Address.ValueString(),
+		})
+	}
+	return out, !diags.HasError()
+}
+
+// refs reads the nested objects; ok is false while a part that is needed is unknown.
+func (m model) refs(ctx context.Context, diags *diag.Diagnostics) (cluster clusterRef, source modelRef, ok bool) {
+	if m.Cluster.IsUnknown() || m.Model.IsUnknown() || m.Cluster.IsNull() || m.Model.IsNull() {
+		return cluster, source, false
+	}
+	diags.Append(m.Cluster.As(ctx, &cluster, basetypes.ObjectAsOptions{})...)
+	diags.Append(m.Model.As(ctx, &source, basetypes.ObjectAsOptions{})...)
+	if diags.HasError() || cluster.Nodes.IsUnknown() || cluster.Nodes.IsNull() {
+		return cluster, source, false
+	}
+	for _, element := range cluster.Nodes.Elements() {
+		if object, isObject := element.(types.Object); !isObject || object.IsUnknown() || unknownMember(object) {
+			return cluster, source, false
+		}
+	}
+	unknown := cluster.Name.IsUnknown() || cluster.Image.IsUnknown() || cluster.Address.IsUnknown() || cluster.GPUTotal.IsUnknown() ||
+		cluster.WeightsDir.IsUnknown() || source.Path.IsUnknown() || source.Repo.IsUnknown() || source.Revision.IsUnknown()
+	return cluster, source, !unknown
+}
+
+// unknownMember says that where a member is, or what it offers, is still unknown.
+func unknownMember(member types.Object) bool {
+	attributes := member.Attributes()
+	return attributes["address"].IsUnknown() || attributes["gpu_count"].IsUnknown() || attributes["role"].IsUnknown()
+}
+
+var notForNames = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// nameOf makes a deployment's name from its model's: the last part, in Docker's alphabet.
+func nameOf(source weights.Source) string {
+	full := strings.TrimRight(source.Repo+source.Path, "/")
+	last := full[strings.LastIndex(full, "/")+1:]
+	return strings.Trim(notForNames.ReplaceAllString(strings.ToLower(last), "-"), "-._")
+}
+
+var serverTypes = map[string]attr.Type{
+	"host": types.StringType, "container": types.StringType, "container_id": types.StringType, "image": types.StringType,
+	"command": types.StringType, "env": types.MapType{ElemType: types.StringType}, "healthy": types.BoolType, "cluster_session": types.StringType,
+	"differences": types.ListType{ElemType: types.StringType},
+}
+
+var weightTypes = map[string]attr.Type{"state": types.StringType, "files": types.Int64Type, "bytes": types.Int64Type}
+
+// setWeights writes the state per host.
+func (m *model) setWeights(states map[string]weights.State) {
+	elements := make(map[string]attr.Value, len(states))
+	for host, state := range states {
+		elements[host] = types.ObjectValueMust(weightTypes, map[string]attr.Value{
+			"state": types.StringValue(string(state.Condition)),
+			"files": types.Int64Value(int64(state.Files)),
+			"bytes": types.Int64Value(state.Bytes),
+		})
+	}
+	m.Weights = types.MapValueMust(types.ObjectType{AttrTypes: weightTypes}, elements)
+}
+
+func orNull(text string) types.String {
+	if text == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(text)
+}

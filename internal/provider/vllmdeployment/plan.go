@@ -1,0 +1,181 @@
+package vllmdeployment
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/identity"
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
+	"github.com/spark-stack/terraform-provider-spark/internal/weights"
+)
+
+// ModifyPlan implements resource.ResourceWithModifyPlan: it only translates what the domain decides,
+// and sets every computed attribute.
+func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
+	if request.Plan.Raw.IsNull() || r.data == nil {
+		return
+	}
+	var plan, config model
+	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
+	response.Diagnostics.Append(request.Config.Get(ctx, &config)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	// Optional and computed values come from the configuration alone, never from the last state.
+	plan.Name, plan.ServedName, plan.TensorParallel = config.Name, config.ServedName, config.TensorParallel
+	if config.Name.IsUnknown() || config.ServedName.IsUnknown() || config.TensorParallel.IsUnknown() {
+		return
+	}
+	deployment, ok := plan.open(ctx, r.data.Pool, &response.Diagnostics)
+	if !ok || response.Diagnostics.HasError() {
+		return // something that decides is unknown: everything computed stays unknown
+	}
+	spec := deployment.spec
+	plan.Name, plan.ServedName = types.StringValue(spec.Name), types.StringValue(spec.ServedName)
+	plan.TensorParallel = types.Int64Value(int64(spec.TensorParallel))
+	report(&response.Diagnostics, vllm.Check(spec))
+	if response.Diagnostics.HasError() {
+		return
+	}
+	plan.ID = types.StringValue(spec.Name + "@" + spec.Cluster.Head().Host)
+	plan.Endpoint = types.StringValue("http://" + net.JoinHostPort(spec.Cluster.Head().Host, strconv.Itoa(spec.Port)) + "/v1")
+	plan.Drift = shared.Strings(nil)
+
+	var state *model
+	if !request.State.Raw.IsNull() {
+		state = &model{}
+		response.Diagnostics.Append(request.State.Get(ctx, state)...)
+		if !state.Name.Equal(plan.Name) {
+			response.RequiresReplace = append(response.RequiresReplace, path.Root("name"))
+			state = nil
+		}
+	}
+	if state == nil {
+		r.planCreate(ctx, &plan, deployment, request.State.Raw.IsNull(), &response.Diagnostics)
+	} else {
+		manifest, diags := keptManifest(ctx, request.Private)
+		response.Diagnostics.Append(diags...)
+		r.planUpdate(ctx, &plan, *state, deployment, manifest, &response.Diagnostics)
+	}
+	if !response.Diagnostics.HasError() {
+		response.Diagnostics.Append(response.Plan.Set(ctx, &plan)...)
+	}
+}
+
+// planCreate looks at the nodes, so that what cannot work fails before anything is changed.
+func (r *deploymentResource) planCreate(ctx context.Context, plan *model, deployment opened, fresh bool, diags *diag.Diagnostics) {
+	doing := "plan vllm_deployment " + deployment.spec.Name
+	manifest, err := discover(ctx, deployment)
+	if err != nil {
+		shared.Unable(diags, path.Root("model"), doing, err)
+		return
+	}
+	if fresh {
+		if err := checkFree(ctx, deployment); err != nil {
+			shared.Unable(diags, path.Root("port"), doing, err)
+			return
+		}
+	}
+	if err := checkImage(ctx, deployment); err != nil {
+		shared.Unable(diags, path.Root("image"), doing, err)
+		return
+	}
+	plan.planServer(vllm.Want(deployment.spec), sessionOf(plan.Cluster), true)
+	plan.planWeights(deployment, manifest)
+}
+
+// planUpdate plans the server and the weights as wanted; the container is replaced if either differs.
+func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state model, deployment opened, manifest weights.Manifest, diags *diag.Diagnostics) {
+	if !state.Model.Equal(plan.Model) || len(manifest.Files) == 0 {
+		found, err := discover(ctx, deployment)
+		if err != nil {
+			shared.Unable(diags, path.Root("model"), "plan vllm_deployment "+deployment.spec.Name, err)
+			return
+		}
+		manifest = found
+	}
+	want, seen := vllm.Want(deployment.spec), state.server()
+	want.Env = identity.Masked(want.Env) // the stored one is
+	want.ContainerID = seen.ContainerID
+	session := sessionOf(plan.Cluster)
+	plan.planWeights(deployment, manifest)
+	replace := session.IsUnknown() || vllm.Decide(want, seen) != "" || !state.Weights.Equal(plan.Weights) || shared.SecretChanged(plan.Env, state.Env)
+	if replace && want.Image != seen.Image {
+		if err := checkImage(ctx, deployment); err != nil {
+			shared.Unable(diags, path.Root("image"), "plan vllm_deployment "+deployment.spec.Name, err)
+			return
+		}
+	}
+	plan.planServer(want, session, replace)
+}
+
+// planServer writes the wanted server.
+func (m *model) planServer(want vllm.Server, session types.String, replace bool) {
+	id := orNull(want.ContainerID)
+	if replace {
+		id = types.StringUnknown()
+	}
+	m.setServer(want, session, id)
+}
+
+func (m *model) setServer(server vllm.Server, session, id types.String) {
+	m.Server = types.ObjectValueMust(serverTypes, map[string]attr.Value{
+		"host": orNull(server.Host), "container": types.StringValue(server.Container), "container_id": id,
+		"image": orNull(server.Image), "command": orNull(server.Command), "env": shared.StringMap(identity.Masked(server.Env)),
+		"healthy": types.BoolValue(server.Healthy), "cluster_session": session,
+		"differences": shared.Strings(server.SpecDrift),
+	})
+}
+
+// planWeights writes that every member holds the whole manifest.
+func (m *model) planWeights(deployment opened, manifest weights.Manifest) {
+	states := map[string]weights.State{}
+	for _, member := range deployment.spec.Cluster.Members {
+		states[member.Host] = weights.Wanted(manifest)
+	}
+	m.setWeights(states)
+}
+
+// server reads the stored server back into the domain's form.
+func (m model) server() vllm.Server {
+	healthy, _ := m.Server.Attributes()["healthy"].(types.Bool)
+	envMap, _ := m.Server.Attributes()["env"].(types.Map)
+	env, _ := shared.StringMapOf(envMap)
+	list, _ := m.Server.Attributes()["differences"].(types.List)
+	differences, _ := shared.StringsOf(list)
+	return vllm.Server{
+		Host: m.serverText("host"), Container: m.serverText("container"), ContainerID: m.serverText("container_id"),
+		Image: m.serverText("image"), Command: m.serverText("command"), Env: env, Healthy: healthy.ValueBool(),
+		ClusterSession: m.serverText("cluster_session"), SpecDrift: differences,
+	}
+}
+
+// see writes what is.
+func (m *model) see(spec vllm.Spec, seen seen, lines []string) {
+	m.setServer(seen.server, orNull(seen.server.ClusterSession), orNull(seen.server.ContainerID))
+	m.setWeights(seen.weights)
+	m.Drift = shared.Strings(lines)
+	if m.ID.IsUnknown() {
+		m.ID = types.StringValue(spec.Name + "@" + spec.Cluster.Head().Host)
+	}
+}
+
+func sessionOf(cluster types.Object) types.String {
+	session, _ := cluster.Attributes()["session"].(types.String)
+	return session
+}
+
+// report turns the domain's findings about the declaration into errors on their attributes.
+func report(diags *diag.Diagnostics, problems []vllm.Problem) {
+	for _, problem := range problems {
+		diags.AddAttributeError(path.Root(problem.Path), problem.Summary, problem.Detail)
+	}
+}

@@ -1,0 +1,242 @@
+// Package vllmdeployment is the resource vllm_deployment.
+package vllmdeployment
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/path"
+	"github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
+	"github.com/spark-stack/terraform-provider-spark/internal/weights"
+)
+
+// TypeName is the resource's type. It lacks the provider's prefix: configurations say provider = spark.
+const TypeName = "vllm_deployment"
+
+// The default limits. 119 GB of weights over one half of the fabric's cable take about 15 s at line
+// rate and some minutes from a slow disk; loading them takes up to half an hour more.
+const (
+	applyTimeout  = 90 * time.Minute
+	deleteTimeout = 5 * time.Minute
+	// lastLook bounds the look that saves the truth after a failed or cancelled act.
+	lastLook = 15 * time.Second
+)
+
+var (
+	_ resource.ResourceWithConfigure  = (*deploymentResource)(nil)
+	_ resource.ResourceWithModifyPlan = (*deploymentResource)(nil)
+)
+
+type deploymentResource struct{ data *shared.Data }
+
+// New makes the resource.
+func New() resource.Resource { return &deploymentResource{} }
+
+// Metadata implements resource.Resource.
+func (r *deploymentResource) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
+	response.TypeName = TypeName
+}
+
+// Configure implements resource.ResourceWithConfigure.
+func (r *deploymentResource) Configure(_ context.Context, request resource.ConfigureRequest, response *resource.ConfigureResponse) {
+	r.data = shared.DataFrom(request, &response.Diagnostics)
+}
+
+// open reads a plan or state of which everything is known.
+func (r *deploymentResource) open(ctx context.Context, m model, diags *diag.Diagnostics) (opened, bool) {
+	deployment, ok := m.open(ctx, r.data.Pool, diags)
+	if !ok && !diags.HasError() {
+		diags.AddError("Unable to open vllm_deployment "+m.Name.ValueString(), "A value that the deployment needs is still unknown. This is a bug of the provider.")
+	}
+	return deployment, ok && !diags.HasError()
+}
+
+// Create implements resource.Resource.
+func (r *deploymentResource) Create(ctx context.Context, request resource.CreateRequest, response *resource.CreateResponse) {
+	var plan model
+	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := plan.Timeouts.Create(ctx, applyTimeout)
+	response.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	deployment, ok := r.open(ctx, plan, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	doing := "create vllm_deployment " + deployment.spec.Name
+	before, err := look(ctx, deployment, weights.Manifest{})
+	if err != nil {
+		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
+		return
+	}
+	if moved := plan.weightsMoved(before.manifest); moved != "" {
+		response.Diagnostics.AddAttributeError(path.Root("model"), "Unable to "+doing, moved)
+		return
+	}
+	restart := vllm.Decide(vllm.Want(deployment.spec), before.server) != ""
+	r.apply(ctx, doing, plan, deployment, before.manifest, restart, &response.State, response.Private, &response.Diagnostics)
+}
+
+// private is where the accepted manifest is kept between runs.
+type private interface {
+	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
+}
+
+// apply stages the weights, starts the server if it must, looks again and stores what is; an act
+// that failed half way stores the truth too.
+func (r *deploymentResource) apply(ctx context.Context, doing string, plan model, deployment opened, manifest weights.Manifest, restart bool, state *tfsdk.State, keep private, diags *diag.Diagnostics) {
+	accepted, failed := reconcile(ctx, deployment, manifest, restart)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	seen, err := look(after, deployment, accepted)
+	if err != nil {
+		seen = unseen(deployment, accepted)
+	}
+	lines := seen.lines(deployment.spec)
+	plan.see(deployment.spec, seen, lines)
+	diags.Append(state.Set(after, plan)...)
+	diags.Append(keepManifest(after, keep, accepted)...)
+	switch {
+	case failed != nil:
+		shared.Unable(diags, path.Empty(), doing, failed)
+	case err != nil:
+		shared.Unable(diags, path.Empty(), doing, err)
+	case len(lines) > 0:
+		diags.AddError("Unable to "+doing, "The server was started, and still the deployment is not as declared:\n"+strings.Join(lines, "\n")+"\n\nPlan again to see what is.")
+	}
+}
+
+// Read implements resource.Resource.
+func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	var state model
+	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	manifest, diags := keptManifest(ctx, request.Private)
+	response.Diagnostics.Append(diags...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	deployment, ok := r.open(ctx, state, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	seen, err := look(ctx, deployment, manifest)
+	switch {
+	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
+		state.Drift = shared.Strings([]string{"a host does not answer; values below are the last known ones"})
+		response.Diagnostics.AddWarning("vllm_deployment "+deployment.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
+	case err != nil:
+		shared.UnableKept(&response.Diagnostics, path.Empty(), "read vllm_deployment "+deployment.spec.Name, err)
+		return
+	default:
+		state.see(deployment.spec, seen, seen.lines(deployment.spec))
+	}
+	response.Diagnostics.Append(response.State.Set(ctx, state)...)
+}
+
+// Update implements resource.Resource. It refuses when the world moved since the plan.
+func (r *deploymentResource) Update(ctx context.Context, request resource.UpdateRequest, response *resource.UpdateResponse) {
+	var plan, state model
+	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
+	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	manifest, diags := keptManifest(ctx, request.Private)
+	response.Diagnostics.Append(diags...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := plan.Timeouts.Update(ctx, applyTimeout)
+	response.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	deployment, ok := r.open(ctx, plan, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	if !state.Model.Equal(plan.Model) {
+		manifest = weights.Manifest{} // another model: accept what one node has of it
+	}
+	doing := "reconcile vllm_deployment " + deployment.spec.Name
+	before, err := look(ctx, deployment, manifest)
+	if err != nil {
+		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
+		return
+	}
+	restart := plan.restarts() || vllm.Decide(vllm.Want(deployment.spec), before.server) != "" || !before.complete()
+	moved := plan.weightsMoved(before.manifest)
+	if moved == "" && restart && !plan.restarts() {
+		moved = "The server must be replaced, but the plan keeps it: " + strings.Join(before.lines(deployment.spec), "; ") + ". Run plan again."
+	}
+	if moved == "" && !restart && plan.serverText("container_id") != before.server.ContainerID {
+		moved = "The server has another container than the plan was made for. Run plan again."
+	}
+	if moved != "" {
+		response.Diagnostics.AddError("Unable to "+doing, moved+"\n\nNothing of this deployment was changed before this check.")
+		return
+	}
+	if !r.leave(ctx, state, deployment, doing, &response.Diagnostics) {
+		return
+	}
+	r.apply(ctx, doing, plan, deployment, before.manifest, restart, &response.State, response.Private, &response.Diagnostics)
+}
+
+// leave removes the server from its old head, if the cluster's head moved to another host.
+func (r *deploymentResource) leave(ctx context.Context, state model, deployment opened, doing string, diags *diag.Diagnostics) bool {
+	before, ok := r.open(ctx, state, diags)
+	if !ok {
+		return false
+	}
+	if before.spec.Cluster.Head().Host == deployment.spec.Cluster.Head().Host {
+		return true
+	}
+	return r.stop(ctx, before, doing, diags)
+}
+
+// Delete implements resource.Resource. The weights stay.
+func (r *deploymentResource) Delete(ctx context.Context, request resource.DeleteRequest, response *resource.DeleteResponse) {
+	var state model
+	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
+	if response.Diagnostics.HasError() {
+		return
+	}
+	limit, diags := state.Timeouts.Delete(ctx, deleteTimeout)
+	response.Diagnostics.Append(diags...)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	deployment, ok := r.open(ctx, state, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	r.stop(ctx, deployment, "delete vllm_deployment "+deployment.spec.Name, &response.Diagnostics)
+}
+
+// stop removes a server, and reports.
+func (r *deploymentResource) stop(ctx context.Context, deployment opened, doing string, diags *diag.Diagnostics) bool {
+	warning, err := stop(ctx, deployment)
+	if warning != "" {
+		diags.AddWarning("GPUs are given back late", warning)
+	}
+	if err != nil {
+		shared.Unable(diags, path.Empty(), doing, err)
+	}
+	return err == nil
+}
+
+// serverText reads one attribute of the planned server.
+func (m model) serverText(name string) string {
+	text, _ := m.Server.Attributes()[name].(types.String)
+	return text.ValueString()
+}
+
+// restarts says whether the plan replaces the server's container.
+func (m model) restarts() bool {
+	return m.Server.IsUnknown() || m.Server.Attributes()["container_id"].IsUnknown()
+}
