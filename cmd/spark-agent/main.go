@@ -38,7 +38,7 @@ func main() {
 func run(command string) error {
 	switch command {
 	case "serve":
-		return server.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, server.Options{})
+		return server.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, server.Options{Log: os.Stderr})
 	case "version":
 		_, err := fmt.Printf("spark-agent protocol %d %s/%s %s\n", agent.ProtocolVersion, runtime.GOOS, runtime.GOARCH, runtime.Version())
 		return err

@@ -43,8 +43,9 @@ type User struct {
 // Interface is a network device.
 type Interface struct {
 	Name string `json:"name"`
-	Up   bool   `json:"up"`
-	MTU  int    `json:"mtu"`
+	// Up says that the device is set up and has a carrier: a cable that is out is not up.
+	Up  bool `json:"up"`
+	MTU int  `json:"mtu"`
 	// SpeedMbps is the link speed in Mb/s; 0 if the device does not tell.
 	SpeedMbps int `json:"speed_mbps"`
 	// PhysicalPort is phys_port_name, such as "p0"; the two halves of a port share it.

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/embedded"
@@ -312,4 +313,56 @@ func TestScriptsSuitEveryShell(t *testing.T) {
 			t.Errorf("a character that shells treat differently: %s", inner)
 		}
 	}
+}
+
+func TestNothingOutlivesTheSession(t *testing.T) {
+	built, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, "sh")
+	tools := t.TempDir()
+	n.path = tools + ":"
+	script := "#!/bin/sh\necho $$ > \"$HOME/pid\"\nexec sleep 60\n"
+	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), []byte(script), 0o700); err != nil { //nolint:gosec // It is run.
+		t.Fatal(err)
+	}
+	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := helper.Facts(t.Context())
+		failed <- err
+	}()
+	pid := eventually(t, func() string {
+		text, _ := os.ReadFile(filepath.Join(n.home, "pid")) // It is not there yet.
+		return strings.TrimSpace(string(text))
+	})
+	if err := helper.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the call did not fail")
+	}
+	eventually(t, func() string {
+		stat, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return "gone"
+		}
+		return ""
+	})
+}
+
+// eventually asks until there is an answer.
+func eventually(t *testing.T, ask func() string) string {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if answer := ask(); answer != "" {
+			return answer
+		}
+	}
+	t.Fatal("not within 10 s")
+	return ""
 }

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
@@ -39,6 +40,8 @@ type Options struct {
 
 	// FreeBytes says what a file system has left for the user; nil asks the kernel.
 	FreeBytes func(path string) (int64, error)
+	// Log takes what goes wrong inside the server, such as the trace of a panic; nil drops it.
+	Log io.Writer
 	// Executable is the path of the agent's own file, for Uninstall; empty asks the kernel.
 	Executable string
 

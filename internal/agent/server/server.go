@@ -44,7 +44,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, options Options) erro
 		// of a laptop that was shut must not stay.
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 		ReadHeaderTimeout: 0, // The stream is the client's own; it may be idle for hours.
-		ErrorLog:          log.New(io.Discard, "", 0),
+		ErrorLog:          log.New(options.log(), "", 0),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
 	err = web.Serve(listener)
@@ -128,6 +128,13 @@ func (o Options) architecture() string {
 		return o.Architecture
 	}
 	return runtime.GOARCH
+}
+
+func (o Options) log() io.Writer {
+	if o.Log != nil {
+		return o.Log
+	}
+	return io.Discard
 }
 
 func (o Options) facts() facts.Source {

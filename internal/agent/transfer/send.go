@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
@@ -51,7 +52,7 @@ func Send(ctx context.Context, end End, request agent.SendRequest, report Report
 			link.close()
 		}
 	}()
-	for range min(streams, max(1, len(units))) {
+	for range min(streams, runtime.NumCPU(), max(1, len(units))) {
 		link, err := s.connect(ctx, request.Source, request.Target)
 		if err != nil {
 			return ended(ctx, err)
