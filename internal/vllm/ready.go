@@ -81,10 +81,10 @@ func (w *watcher) look(ctx context.Context) (done bool, err error) {
 	if err := w.ranks(ctx); err != nil {
 		return false, err
 	}
-	if w.client.Health(ctx) != nil {
-		return false, nil // It listens when the model is loaded.
+	if w.client.Health(ctx) == nil {
+		return w.answers(ctx)
 	}
-	return w.answers(ctx)
+	return false, nil // It listens when the model is loaded.
 }
 
 // tell reports a new phase.

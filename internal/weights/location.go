@@ -41,8 +41,8 @@ func pathLocation(folder, root, home string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	comparable := strings.HasPrefix(folder, "~") == strings.HasPrefix(root, "~")
-	if comparable && !within(folder, root) {
+	alike := strings.HasPrefix(folder, "~") == strings.HasPrefix(root, "~")
+	if alike && !within(folder, root) {
 		return Place{}, &Problem{Attribute: "path",
 			Summary: fmt.Sprintf("Model path %s is not below weights_dir", folder),
 			Detail: fmt.Sprintf("The containers see only %s of each node. Move the model below it, or set the cluster's weights_dir to a folder above %s.",
