@@ -15,18 +15,20 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 )
 
-// Limits of the single waits. Measured on two loaded cores: 3 s to the first answer of the GCS, 2 s
-// more to the last member.
+// Limits of the single waits. Ray 2.60 over two nodes of the lab: 3 s to the first answer of the GCS
+// and 2 s more to the last member on idle cores; 4 s and 14 s with a load of 25 on two cores.
 const (
 	gcsTimeout    = 60 * time.Second
 	memberTimeout = 90 * time.Second
 	// portTimeout is for the sockets of a container that was removed a moment ago.
 	portTimeout = 10 * time.Second
 	pollEvery   = 500 * time.Millisecond
-	// serverGrace lets vLLM end its workers; `ray start` ignores SIGTERM as process 1, so waiting
-	// longer for it than rayGrace is lost time.
-	serverGrace = 20 * time.Second
-	rayGrace    = time.Second
+	// serverGrace lets vLLM end its workers. `ray start` (2.60) drains for up to 30 s when it is told
+	// to end while something still runs on it; a member that matters leaves by `ray stop` before, for
+	// which leaveTimeout is the limit, and the rest has no reason to wait.
+	serverGrace  = 20 * time.Second
+	leaveTimeout = 20 * time.Second
+	rayGrace     = time.Second
 	// logLines of a container that ended are the evidence of an error.
 	logLines = 40
 )
@@ -237,7 +239,7 @@ func removeMember(ctx context.Context, spec Spec, machine fleet.Machine, contain
 
 // leaveCluster ends Ray inside of a container in good order: 2.7 s, after which the GCS has it as dead.
 func leaveCluster(ctx context.Context, machine fleet.Machine, container engine.Container) error {
-	ctx, cancel := context.WithTimeout(ctx, serverGrace)
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
 	defer cancel()
 	client, err := machine.Engine(ctx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // DefaultPort is the GCS port: 6379, Ray's and vLLM's default.
@@ -137,18 +138,19 @@ func GPUTotal(nodes map[string]Node) int {
 // times. It changes whenever a container was recreated or restarted, by whomever; a server that was
 // started for another session must start again. Empty if a container is missing.
 func Session(nodes map[string]Node) string {
-	hash := sha256.New()
+	if len(nodes) == 0 {
+		return ""
+	}
+	var lives strings.Builder
 	for _, host := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[host]
 		if node.Container == missing || node.ContainerID == "" {
 			return ""
 		}
-		fmt.Fprintf(hash, "%s\x00%s\x00%s\n", host, node.ContainerID, node.StartedAt)
+		fmt.Fprintf(&lives, "%s\x00%s\x00%s\n", host, node.ContainerID, node.StartedAt)
 	}
-	if len(nodes) == 0 {
-		return ""
-	}
-	return hex.EncodeToString(hash.Sum(nil)[:4])
+	hash := sha256.Sum256([]byte(lives.String()))
+	return hex.EncodeToString(hash[:4])
 }
 
 // port is the GCS port with its default.

@@ -113,6 +113,7 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 		return err
 	}
 	deadline := time.Now().Add(limit)
+	waiting := ""
 	for {
 		table, answer := client.Status(ctx)
 		var findings []Finding
@@ -129,6 +130,10 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 		}
 		if err := a.alive(ctx, members); err != nil {
 			return errors.Join(err, client.Close())
+		}
+		if why := (&GateError{Findings: findings, Unanswered: answer}).Error(); why != waiting {
+			waiting = why
+			a.progress("waiting: " + why)
 		}
 		if time.Now().After(deadline) {
 			return errors.Join(&GateError{Findings: findings, Unanswered: answer}, client.Close())
