@@ -52,7 +52,8 @@ func Accept(host, below string, listing agent.Listing) (Manifest, []Problem) {
 }
 
 // Discover finds the accepted content when there is none yet: the first host, in order, that holds
-// a whole model. If none does, the problems of all hosts are returned.
+// a whole model. If none does, but their good files make one together, host is empty and Plan gives
+// each host what it lacks. Else the problems of all hosts are returned.
 func Discover(order []string, below string, listings map[string]agent.Listing) (Manifest, string, []Problem) {
 	var problems []Problem
 	for _, host := range order {
@@ -66,7 +67,37 @@ func Discover(order []string, below string, listings map[string]agent.Listing) (
 		}
 		problems = append(problems, bad...)
 	}
+	if together, agree := union(order, listings); agree {
+		if manifest, bad := Accept("", below, together); len(bad) == 0 {
+			return manifest, "", nil
+		}
+	}
 	return Manifest{}, "", problems
+}
+
+// union is every good file of any host. Hosts that hold different files under one name do not agree:
+// they may hold different models, and a mixture of them would be accepted by nobody.
+func union(order []string, listings map[string]agent.Listing) (together agent.Listing, agree bool) {
+	have := map[string]agent.File{}
+	for _, host := range order {
+		listing := listings[host]
+		together.Folder, together.Exists = listing.Folder, together.Exists || listing.Exists
+		together.Shards = append(together.Shards, listing.Shards...)
+		for _, file := range listing.Files {
+			other, found := have[file.Name]
+			switch {
+			case file.Damage != "":
+			case !found:
+				have[file.Name] = file
+				together.Files = append(together.Files, file)
+			case other.Size != file.Size || digest(other) != digest(file):
+				return agent.Listing{}, false
+			}
+		}
+	}
+	slices.Sort(together.Shards)
+	together.Shards = slices.Compact(together.Shards)
+	return together, len(have) > 0
 }
 
 // shardProblems looks at the safetensors shards as a set: a missing one is invisible file by file.

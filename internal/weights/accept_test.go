@@ -98,6 +98,19 @@ func TestDiscover(t *testing.T) {
 	if host != "b" || len(problems) > 0 || manifest.Bytes() != 7030 {
 		t.Errorf("got %s, %v, %d bytes", host, problems, manifest.Bytes())
 	}
+	const one, two = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+	rotten := without(sharded(), one)
+	rotten.Files[1].Damage = "cut"
+	manifest, host, problems = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": rotten, "b": without(sharded(), "config.json")})
+	if host != "" || len(problems) > 0 || manifest.Bytes() != 7030 {
+		t.Errorf("together: got %q, %v, %d bytes", host, problems, manifest.Bytes())
+	}
+	other := without(sharded(), two)
+	other.Files[1].Size = 2999
+	_, _, problems = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": without(sharded(), "config.json"), "b": other})
+	if len(problems) != 2 {
+		t.Errorf("a mixture: got %v", problems)
+	}
 	_, host, problems = Discover([]string{"a", "x"}, "", listings)
 	if host != "" || len(problems) != 1 {
 		t.Errorf("got %q, %v", host, problems)
@@ -106,7 +119,8 @@ func TestDiscover(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	manifest, _ := Accept("a", "", sharded())
-	truncated, damaged, extra, forged := sharded(), sharded(), sharded(), sharded()
+	truncated, damaged, extra, forged, dangling := sharded(), sharded(), sharded(), sharded(), sharded()
+	dangling.Files[2].Size, dangling.Files[2].Damage = 0, "link to a file that is not there: x"
 	truncated.Files[2].Size = 3999
 	damaged.Files[2].Damage = "header ends beyond the file"
 	extra.Files = append(extra.Files, file("notes.txt", 5))
@@ -122,6 +136,8 @@ func TestCompare(t *testing.T) {
 		"complete":   {manifest, sharded(), State{Complete, 4, 7030, map[string]string{}}, ""},
 		"more files": {manifest, extra, State{Complete, 4, 7030, map[string]string{}}, ""},
 		"truncated": {manifest, truncated, State{Incomplete, 3, 3030, map[string]string{"model-00002-of-00002.safetensors": "3999 of 4000 bytes"}},
+			"10.1.230.12: weights incomplete, 3 of 4 files, 3030 of 7030 bytes"},
+		"dangling link": {manifest, dangling, State{Incomplete, 3, 3030, map[string]string{"model-00002-of-00002.safetensors": "link to a file that is not there: x"}},
 			"10.1.230.12: weights incomplete, 3 of 4 files, 3030 of 7030 bytes"},
 		"damaged": {manifest, damaged, State{Incomplete, 3, 3030, map[string]string{"model-00002-of-00002.safetensors": "header ends beyond the file"}},
 			"10.1.230.12: weights incomplete, 3 of 4 files, 3030 of 7030 bytes"},

@@ -66,6 +66,8 @@ func fault(want, file agent.File, found bool) string {
 	switch {
 	case !found:
 		return "missing"
+	case file.Size == 0 && file.Damage != "":
+		return file.Damage // Such as a link to a blob that is not there.
 	case file.Size != want.Size:
 		return fmt.Sprintf("%d of %d bytes", file.Size, want.Size)
 	case file.Damage != "":

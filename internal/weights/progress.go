@@ -19,10 +19,13 @@ type Progress struct {
 
 // String is the sentence for a log: "copying weights: 3 of 16 files, 12.3 of 119.0 GB, 1.20 GB/s, 1m29s left".
 func (p Progress) String() string {
-	const giga = 1e9
-	text := fmt.Sprintf("copying weights: %d of %d files, %.1f of %.1f GB", p.Files, p.TotalFiles, float64(p.Bytes)/giga, float64(p.Total)/giga)
+	unit, name := 1e9, "GB"
+	if p.Total < 1e9 {
+		unit, name = 1e6, "MB"
+	}
+	text := fmt.Sprintf("copying weights: %d of %d files, %.1f of %.1f %s", p.Files, p.TotalFiles, float64(p.Bytes)/unit, float64(p.Total)/unit, name)
 	if p.Rate > 0 {
-		text += fmt.Sprintf(", %.2f GB/s", p.Rate/giga)
+		text += fmt.Sprintf(", %.2f %s/s", p.Rate/unit, name)
 	}
 	if p.ETA > 0 {
 		text += fmt.Sprintf(", %s left", p.ETA.Round(time.Second))

@@ -43,6 +43,9 @@ func TestStage(t *testing.T) {
 				t.Errorf("%s: the snapshot was kept", host.name)
 			}
 		}
+		if want := "copying weights: 8 of 8 files, 0.0 of 0.0 MB"; last.String() != want {
+			t.Errorf("got %s", last)
+		}
 		if last.Files != 8 || last.Bytes != 14060 || last.Total != 14060 {
 			t.Errorf("last progress %+v", last)
 		}
