@@ -140,15 +140,15 @@ func nodesOf(nodes types.Map) map[string]ray.Node {
 func (m *model) setNodes(nodes map[string]ray.Node, unknownIDs map[string]string) {
 	elements := make(map[string]attr.Value, len(nodes))
 	for host, member := range nodes {
-		id := orNull(member.ContainerID)
+		id := shared.ContainerID(member.ContainerID)
 		if _, unknown := unknownIDs[host]; unknown {
 			id = types.StringUnknown()
 		}
 		attributes := map[string]attr.Value{
 			"name": types.StringValue(member.Name), "role": types.StringValue(string(member.Role)),
-			"address": orNull(member.Address), "gpu_count": types.Int64Value(int64(member.GPUs)),
+			"address": shared.OrNull(member.Address), "gpu_count": types.Int64Value(int64(member.GPUs)),
 			"container": types.StringValue(member.Container), "container_id": id,
-			"image": orNull(member.Image), "command": orNull(member.Command),
+			"image": shared.OrNull(member.Image), "command": shared.OrNull(member.Command),
 			"env": shared.StringMap(identity.Masked(member.Env)), "differences": shared.Strings(member.SpecDrift),
 		}
 		maps.Copy(attributes, m.connectionOf(host))
@@ -174,11 +174,4 @@ func (m model) connectionOf(host string) map[string]attr.Value {
 		}
 	}
 	return out
-}
-
-func orNull(text string) types.String {
-	if text == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(text)
 }

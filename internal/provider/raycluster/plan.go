@@ -167,7 +167,7 @@ func (m model) moved(replace map[string]string, seen map[string]ray.Node) string
 		}
 	}
 	for _, host := range slices.Sorted(maps.Keys(ids)) {
-		if !planned[host] && seen[host].ContainerID != ids[host].ContainerID {
+		if !planned[host] && !shared.SameContainer(ids[host].ContainerID, seen[host].ContainerID) {
 			return host + " changed since the plan (it has another container now)"
 		}
 	}

@@ -89,6 +89,28 @@ func StringMapOf(values types.Map) (out map[string]string, ok bool) {
 	return out, true
 }
 
+// shortID is how many digits of a container id people read, as in `docker ps`.
+const shortID = 12
+
+// ContainerID is an id as state and plans show it; null if there is none.
+func ContainerID(id string) types.String {
+	if id == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(id[:min(len(id), shortID)])
+}
+
+// SameContainer compares an id as stored with one as Docker says it.
+func SameContainer(stored, id string) bool { return ContainerID(stored).Equal(ContainerID(id)) }
+
+// OrNull is a string value; null if it is empty.
+func OrNull(text string) types.String {
+	if text == "" {
+		return types.StringNull()
+	}
+	return types.StringValue(text)
+}
+
 // SecretChanged compares the variables whose values the masked environments in nodes and server
 // cannot show.
 func SecretChanged(plan, state types.Map) bool {

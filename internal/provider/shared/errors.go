@@ -123,7 +123,7 @@ func Unreachable(err error) bool {
 		return false
 	}
 	switch ssh.Kind {
-	case sshx.NameNotFound, sshx.Refused, sshx.TimedOut, sshx.NotSSH, sshx.Lost:
+	case sshx.NameNotFound, sshx.Unreachable, sshx.Refused, sshx.TimedOut, sshx.NotSSH, sshx.Lost:
 		return true
 	default:
 		return false

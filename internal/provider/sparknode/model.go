@@ -74,17 +74,17 @@ func (m model) accepted() node.Accepted {
 }
 
 func (m *model) accept(values node.Accepted) {
-	m.FabricAddress = stringOrNull(values.FabricAddress)
+	m.FabricAddress = shared.OrNull(values.FabricAddress)
 	m.GPUCount = types.Int64Value(int64(values.GPUs))
 }
 
 // see writes what was observed.
 func (m *model) see(seen node.Observed) {
 	m.setObserved(observed{
-		ManagementAddress: stringOrNull(seen.ManagementAddress),
-		FabricAddress:     stringOrNull(seen.FabricAddress),
+		ManagementAddress: shared.OrNull(seen.ManagementAddress),
+		FabricAddress:     shared.OrNull(seen.FabricAddress),
 		GPUCount:          types.Int64Value(int64(seen.GPUs)),
-		Driver:            stringOrNull(seen.Driver),
+		Driver:            shared.OrNull(seen.Driver),
 		Reachable:         types.BoolValue(true),
 	})
 }
@@ -116,11 +116,4 @@ func (m model) observation(values observed) node.Observed {
 		GPUs:              int(values.GPUCount.ValueInt64()),
 		Driver:            values.Driver.ValueString(),
 	}
-}
-
-func stringOrNull(text string) types.String {
-	if text == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(text)
 }

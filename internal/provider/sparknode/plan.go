@@ -70,7 +70,7 @@ func (r *nodeResource) planUpdate(ctx context.Context, plan *model, config, stat
 	plan.ID, plan.Name, plan.MemoryGiB = state.ID, state.Name, state.MemoryGiB
 	plan.Drift = shared.Strings(nil)
 	if !config.FabricAddress.IsUnknown() {
-		plan.FabricAddress = stringOrNull(planned.FabricAddress)
+		plan.FabricAddress = shared.OrNull(planned.FabricAddress)
 	}
 	if !config.GPUCount.IsUnknown() {
 		plan.GPUCount = types.Int64Value(int64(planned.GPUs))

@@ -187,10 +187,3 @@ func (m *model) setWeights(states map[string]weights.State) {
 	}
 	m.Weights = types.MapValueMust(types.ObjectType{AttrTypes: weightTypes}, elements)
 }
-
-func orNull(text string) types.String {
-	if text == "" {
-		return types.StringNull()
-	}
-	return types.StringValue(text)
-}

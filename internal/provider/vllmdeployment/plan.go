@@ -119,7 +119,7 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 
 // planServer writes the wanted server.
 func (m *model) planServer(want vllm.Server, session types.String, replace bool) {
-	id := orNull(want.ContainerID)
+	id := shared.ContainerID(want.ContainerID)
 	if replace {
 		id = types.StringUnknown()
 	}
@@ -128,8 +128,8 @@ func (m *model) planServer(want vllm.Server, session types.String, replace bool)
 
 func (m *model) setServer(server vllm.Server, session, id types.String) {
 	m.Server = types.ObjectValueMust(serverTypes, map[string]attr.Value{
-		"host": orNull(server.Host), "container": types.StringValue(server.Container), "container_id": id,
-		"image": orNull(server.Image), "command": orNull(server.Command), "env": shared.StringMap(identity.Masked(server.Env)),
+		"host": shared.OrNull(server.Host), "container": types.StringValue(server.Container), "container_id": id,
+		"image": shared.OrNull(server.Image), "command": shared.OrNull(server.Command), "env": shared.StringMap(identity.Masked(server.Env)),
 		"healthy": types.BoolValue(server.Healthy), "cluster_session": session,
 		"differences": shared.Strings(server.SpecDrift),
 	})
@@ -160,7 +160,7 @@ func (m model) server() vllm.Server {
 
 // see writes what is.
 func (m *model) see(spec vllm.Spec, seen seen, lines []string) {
-	m.setServer(seen.server, orNull(seen.server.ClusterSession), orNull(seen.server.ContainerID))
+	m.setServer(seen.server, shared.OrNull(seen.server.ClusterSession), shared.ContainerID(seen.server.ContainerID))
 	m.setWeights(seen.weights)
 	m.Drift = shared.Strings(lines)
 	if m.ID.IsUnknown() {

@@ -175,7 +175,7 @@ func (r *deploymentResource) Update(ctx context.Context, request resource.Update
 	if moved == "" && restart && !plan.restarts() {
 		moved = "The server must be replaced, but the plan keeps it: " + strings.Join(before.lines(deployment.spec), "; ") + ". Run plan again."
 	}
-	if moved == "" && !restart && plan.serverText("container_id") != before.server.ContainerID {
+	if moved == "" && !restart && !shared.SameContainer(plan.serverText("container_id"), before.server.ContainerID) {
 		moved = "The server has another container than the plan was made for. Run plan again."
 	}
 	if moved != "" {
