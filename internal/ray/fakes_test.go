@@ -313,8 +313,8 @@ func (e *fakeEngine) Remove(_ context.Context, id string, _ time.Duration) error
 	e.host.world.mu.Lock()
 	defer e.host.world.mu.Unlock()
 	at, err := e.find(id)
-	if err != nil {
-		return nil //nolint:nilerr // Gone is what was asked for.
+	if errors.Is(err, engine.ErrNotFound) {
+		return nil
 	}
 	e.host.world.note("%s: remove %s", e.host.facts.Hostname, e.host.containers[at].Spec.Name)
 	if slices.Contains(e.host.containers[at].Spec.Command, "--head") {

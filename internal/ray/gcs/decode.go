@@ -14,7 +14,7 @@ var errWireType = errors.New("unexpected wire type")
 
 // field is one field of a message: Number is set always, and Bytes or Value by its type.
 type field struct {
-	number protowire.Number
+	number int
 	kind   protowire.Type
 	bytes  []byte
 	value  uint64
@@ -52,7 +52,7 @@ func each(message []byte, visit func(field) error) error {
 			return protowire.ParseError(size)
 		}
 		message = message[size:]
-		one := field{number: number, kind: kind}
+		one := field{number: int(number), kind: kind}
 		switch kind {
 		case protowire.BytesType:
 			one.bytes, size = protowire.ConsumeBytes(message)
@@ -105,7 +105,7 @@ func quantity(into map[string]float64, entry field) error {
 }
 
 // list decodes every embedded message with the given number of a message.
-func list[T any](message []byte, number protowire.Number, decode func([]byte) (T, error)) ([]T, error) {
+func list[T any](message []byte, number int, decode func([]byte) (T, error)) ([]T, error) {
 	var all []T
 	err := each(message, func(f field) error {
 		if f.number != number {
