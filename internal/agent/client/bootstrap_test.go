@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -59,6 +60,7 @@ func carries(architecture string, program embedded.Program) finder {
 
 // node is a login on this machine, with a home of its own and start files that babble.
 type node struct {
+	t     *testing.T
 	shell string
 	home  string
 	path  string
@@ -81,9 +83,11 @@ func (n *node) Start(ctx context.Context, command string) (*Process, error) {
 	}
 	stderr := &bytes.Buffer{}
 	shell.Stderr = stderr
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := shell.Start(); err != nil {
 		return nil, err
 	}
+	n.t.Cleanup(func() { _ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }) // It is gone but for a failure's children.
 	// The command's own output is read to its end before Wait closes it.
 	noisy := io.MultiReader(strings.NewReader("Welcome to DGX OS\nno newline at the end"), stdout)
 	ended := make(chan struct{})
@@ -121,7 +125,7 @@ func newNode(t *testing.T, shell string) *node {
 	if err != nil {
 		t.Skipf("%s is not installed here", shell)
 	}
-	return &node{shell: path, home: t.TempDir()}
+	return &node{t: t, shell: path, home: t.TempDir()}
 }
 
 func TestBootstrap(t *testing.T) {
@@ -300,9 +304,13 @@ func TestStartObeysItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("the user gave up")
-	go cancel(reason)
-	if _, err := start(ctx, "spark-a", n, embedded.Linux); !errors.Is(err, reason) && !errors.Is(err, context.Canceled) {
+	time.AfterFunc(200*time.Millisecond, func() { cancel(reason) })
+	begun := time.Now()
+	if _, err := start(ctx, "spark-a", n, embedded.Linux); !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }
 

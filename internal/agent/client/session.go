@@ -69,16 +69,37 @@ func (s *session) shut() error {
 	}
 }
 
-// greet reads our first line. Its failure tells what the node said in its place.
+// giveUp ends a command that failed: kindly, or by force at once if nobody waits any more.
+func (s *session) giveUp(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return s.close()
+	}
+	defer s.cancel()
+	return s.process.Close()
+}
+
+// greet reads our first line. Its failure tells what the node said in its place. When ctx ends it
+// does not wait for the output to end: a child of a killed command may hold it open.
 func (s *session) greet(ctx context.Context) (string, error) {
-	stop := context.AfterFunc(ctx, func() { _ = s.process.Close() })
-	text, noise, err := greeting(s.reader)
-	if !stop() {
+	type answer struct {
+		text, noise string
+		err         error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		text, noise, err := greeting(s.reader)
+		answers <- answer{text, noise, err}
+	}()
+	var got answer
+	select {
+	case got = <-answers:
+	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	if err == nil {
-		return text, nil
+	if got.err == nil {
+		return got.text, nil
 	}
+	err := got.err
 	select {
 	case <-s.ended:
 		err = fmt.Errorf("%w (exit code %d)", err, s.code)
@@ -87,7 +108,7 @@ func (s *session) greet(ctx context.Context) (string, error) {
 	if line := lastLine(s.process.Stderr()); line != "" {
 		return "", fmt.Errorf("%w; the node said: %s", err, line)
 	}
-	if line := lastLine(noise); line != "" {
+	if line := lastLine(got.noise); line != "" {
 		return "", fmt.Errorf("%w; the node said: %s", err, line)
 	}
 	return "", err

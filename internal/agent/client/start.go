@@ -81,7 +81,7 @@ func attempt(ctx context.Context, host string, starter Starter, command string) 
 	}
 	started, err := session.begin(ctx, host)
 	if err != nil {
-		return nil, errors.Join(err, session.close())
+		return nil, errors.Join(err, session.giveUp(ctx))
 	}
 	return started, nil
 }

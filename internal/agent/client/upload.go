@@ -33,11 +33,15 @@ func upload(ctx context.Context, starter Starter, program embedded.Program) erro
 		sent <- errors.Join(err, session.process.Stdin.Close())
 	}()
 	text, err := session.greet(ctx)
-	// Closing frees a copy that nobody reads any more; only then its end can be awaited.
-	err = errors.Join(err, session.close())
-	sendErr := <-sent
-	if err != nil {
+	// Closing frees a copy that nobody reads any more, except on a connection that is dead.
+	if err = errors.Join(err, session.giveUp(ctx)); err != nil {
 		return fmt.Errorf("upload the agent: %w", err)
+	}
+	var sendErr error
+	select {
+	case sendErr = <-sent:
+	case <-time.After(closeTimeout):
+		sendErr = errors.New("the program could not be sent to its end")
 	}
 	return uploaded(text, lastLine(session.process.Stderr()), sendErr)
 }
