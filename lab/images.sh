@@ -18,7 +18,12 @@ have_image() { outer image inspect "$1" >/dev/null 2>&1; }
 lab_hash() { if [[ $(wanted_images) == *vllm* ]]; then echo "$NODE_HASH-$VLLM_HASH"; else echo "$NODE_HASH-$RAY_HASH"; fi; }
 
 # store_do SCRIPT [ARG...]: shell in a throw-away container that sees the store.
-store_do() { local s=$1; shift; outer run --rm -i --network none -v "$STORE:/store" "$NODE_TAG" bash -euc "$s" store "$@"; }
+store_do() {
+  local script=$1 image=$NODE_TAG; shift
+  # A lab that was started from other scripts has another image of ours, which does as well.
+  have_image "$image" || image=$(outer images "$LAB_PREFIX/node" --format '{{.Repository}}:{{.Tag}}' | head -n1)
+  outer run --rm -i --pull never --network none -v "$STORE:/store" "$image" bash -euc "$script" store "$@"
+}
 seed_hash() { store_do 'cat "/store/seed/$1.hash" 2>/dev/null || true' "$1"; }
 
 build_base() {
@@ -46,6 +51,14 @@ build_node() {
     say "node image${target:+, tools}"
     DOCKER_BUILDKIT=0 outer build "${args[@]}" ${target:+--target "$target"} -t "${LAB_PREFIX}/${target:-node}:$NODE_HASH" \
       "$LAB_DIR/node" >"$LAB_HOME/node-image.log" 2>&1 || die "the node image cannot be built, see $LAB_HOME/node-image.log"
+  done
+}
+
+# forget_old_images: of earlier scripts.
+forget_old_images() {
+  local tag
+  for tag in $(outer images --format '{{.Repository}}:{{.Tag}}' --filter "reference=$LAB_PREFIX/*"); do
+    case $tag in "$BASE_TAG" | "$NODE_TAG" | "$TOOLS_TAG") ;; *) outer rmi "$tag" >/dev/null 2>&1 || true ;; esac
   done
 }
 

@@ -1,15 +1,16 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # many of these are for those who source this
 # Common ground of the lab's commands. Sourced, never run.
 set -euo pipefail
 
 LAB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-LAB_HOME=${SPARK_LAB_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/spark-lab}
-LAB_RUN=$LAB_HOME/run               # belongs to the running lab; removed by lab/down
+LAB_PREFIX=${SPARK_LAB_NAME:-spark-lab} # of all that the outer engine holds for us: a second lab needs another, and other ranges
+LAB_HOME=${SPARK_LAB_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/$LAB_PREFIX}
+LAB_RUN=$LAB_HOME/run # belongs to the running lab; removed by lab/down
 LAB_STATE=$LAB_RUN/state
 LAB_KEY=$LAB_RUN/id_ed25519
 LAB_KNOWN_HOSTS=$LAB_RUN/known_hosts
-LAB_PREFIX=spark-lab                # names of everything the outer engine holds for us
-STORE=$LAB_PREFIX-store             # volume: seed of the nodes' image stores, and the stores themselves
+STORE=$LAB_PREFIX-store # volume: seed of the nodes' image stores, and the stores themselves
 NODE_PREFIX=aurora
 LAB_USER=aurora
 RAY_IMAGE=spark-lab/ray:2.60.0
@@ -19,9 +20,11 @@ MGMT_IF=enP7s7
 FABRIC_IF=enp1s0f0np0
 
 # The engine that we start ourselves when the machine runs none.
-OWN_RUN=/run/spark-lab
+OWN_RUN=/run/$LAB_PREFIX
 OWN_SOCKET=$OWN_RUN/docker.sock
 OWN_DATA=$LAB_HOME/engine
+
+[[ $LAB_PREFIX =~ ^[a-z][a-z-]{0,11}$ ]] || { echo "SPARK_LAB_NAME takes up to 12 small letters and dashes" >&2; exit 1; }
 
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }

