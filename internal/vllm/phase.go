@@ -26,7 +26,7 @@ func milestones() []milestone {
 		{`Starting to load model`, "loading the model"},
 		{`Loading \w+ checkpoint shards[^|\n]*\|\s*(\d+)/(\d+)`, "loading shards %s of %s"},
 		{`Loading weights took|Model loading took`, "weights are loaded"},
-		{`torch\.compile|Compiling a graph|Dynamo bytecode transform`, "compiling"},
+		{`torch\.compile took|Compiling a graph|Dynamo bytecode transform`, "compiling"},
 		{`Capturing CUDA graphs?[^\n]*?(\d+)/(\d+)`, "capturing CUDA graphs %s of %s"},
 		{`KV cache size`, "reserving the KV cache"},
 		{`init engine \(profile`, "engine is ready"},

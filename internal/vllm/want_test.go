@@ -71,6 +71,7 @@ func TestPhase(t *testing.T) {
 		"Loading safetensors checkpoint shards: 100% Completed | 6/6 [00:00<00:00]\nLoading weights took 0.05 seconds":                                                                                                 "weights are loaded",
 		"Capturing CUDA graphs (mixed prefill-decode, PIECEWISE):  49%|████▉     | 33/67 [00:05<00:06]":                                                                                                                "capturing CUDA graphs 33 of 67",
 		"Initializing a V1 LLM engine (v0.32.0)\nNo current placement group found. Creating a new placement group.":                                                                                                    "reserving GPUs",
+		"Resolved architecture: X\nWARNING Enforce eager set, disabling torch.compile, CUDAGraphs":                                                                                                                     "reading the model's configuration",
 		"INFO:     Application startup complete.": "API is up",
 	} {
 		if got := Phase(log); got != want {
