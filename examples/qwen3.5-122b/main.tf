@@ -15,7 +15,7 @@
 #   terraform apply -var revision=COMMIT
 
 terraform {
-  required_version = ">= 1.1"
+  required_version = ">= 1.0"
 
   required_providers {
     spark = {
