@@ -2,6 +2,7 @@ package ray
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -190,7 +191,7 @@ func TestSeenNode(t *testing.T) {
 func TestGate(t *testing.T) {
 	node := func(i int, address string) gcs.Node {
 		return gcs.Node{
-			ID: address + string(rune('a'+i)), Address: address, Hostname: factsOf(i).Hostname, Alive: true,
+			ID: fmt.Sprint(address, i), Address: address, Hostname: factsOf(i).Hostname, Alive: true,
 			Total: map[string]float64{"GPU": 1, "node:" + address: 1}, Available: map[string]float64{"GPU": 1},
 		}
 	}
