@@ -29,6 +29,9 @@ func (s *server) uninstall(context.Context, struct{}) (struct{}, error) {
 		return struct{}{}, fmt.Errorf("%s is not an uploaded agent", executable)
 	}
 	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return struct{}{}, nil // Somebody was faster.
+	}
 	if err != nil {
 		return struct{}{}, s.denied(err)
 	}
