@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Plan is a plan as `plan -detailed-exitcode` and `show -json` tell it.
+// Plan is a plan as `plan -detailed-exitcode` and `show -json` tell it. Changes is empty unless it
+// exits with 2.
 type Plan struct {
 	Result
 	Changes map[string]Change
@@ -26,8 +27,8 @@ type Change struct {
 func (w *Workspace) Plan(args ...string) Plan {
 	w.t.Helper()
 	plan := Plan{Result: w.Run(append([]string{"plan", "-detailed-exitcode", "-no-color", "-out=planned"}, args...)...), Changes: map[string]Change{}}
-	if plan.Exit == 1 {
-		return plan
+	if plan.Exit != 2 {
+		return plan // an error, or nothing that show could add
 	}
 	shown := w.Run("show", "-json", "planned")
 	if shown.Exit != 0 {

@@ -118,6 +118,18 @@ func (w *Workspace) ApplyFails(args ...string) string {
 	return Unwrap(result.Text())
 }
 
+// ApplyPlanned applies what the last Plan saved, as a pipeline does after its review.
+func (w *Workspace) ApplyPlanned() Result {
+	w.t.Helper()
+	return w.Apply("planned")
+}
+
+// ApplyPlannedFails is ApplyFails for the saved plan.
+func (w *Workspace) ApplyPlannedFails() string {
+	w.t.Helper()
+	return w.ApplyFails("planned")
+}
+
 // Destroy destroys and expects success.
 func (w *Workspace) Destroy() Result {
 	w.t.Helper()
