@@ -134,7 +134,11 @@ func (m *machine) Facts(ctx context.Context) (agent.Facts, error) {
 		if err != nil {
 			return agent.Facts{}, err
 		}
-		return helper.Facts(ctx)
+		facts, err := helper.Facts(ctx)
+		if err != nil && ctx.Err() == nil {
+			m.agent.forget() // its session may be gone while the connection lives
+		}
+		return facts, err
 	})
 }
 

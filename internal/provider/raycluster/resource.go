@@ -133,7 +133,7 @@ func (r *clusterResource) Read(ctx context.Context, request resource.ReadRequest
 	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
 	switch {
 	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
-		state.Drift = shared.Strings([]string{"a host does not answer; values below are the last known ones"})
+		// The node's own diff shows it; what was not looked at is not judged.
 		response.Diagnostics.AddWarning("ray_cluster "+cluster.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
 	case err != nil:
 		shared.UnableKept(&response.Diagnostics, path.Empty(), "read ray_cluster "+cluster.spec.Name, err)

@@ -76,6 +76,10 @@ func Advice(err error) string {
 	if errors.As(err, &copied) && copied.Advice != "" {
 		return copied.Advice
 	}
+	var lost *weights.NoSourceError
+	if errors.As(err, &lost) {
+		return "Put these files back on one of the nodes (hf download, scp); the others get them from there."
+	}
 	var docker *engine.Error
 	if errors.As(err, &docker) {
 		return engineAdvice(docker)

@@ -114,7 +114,7 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 		out.spec.Name = nameOf(out.spec.Source)
 	}
 	if out.spec.ServedName == "" {
-		out.spec.ServedName = out.spec.Name
+		out.spec.ServedName = nameOf(out.spec.Source)
 	}
 	var members map[string]nodeRef
 	diags.Append(cluster.Nodes.ElementsAs(ctx, &members, false)...)

@@ -29,8 +29,17 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 	if response.Diagnostics.HasError() {
 		return
 	}
-	// Optional and computed values come from the configuration alone, never from the last state.
+	var state *model
+	if !request.State.Raw.IsNull() {
+		state = &model{}
+		response.Diagnostics.Append(request.State.Get(ctx, state)...)
+	}
+	// These come from the configuration alone, never from the last state; but a name that was made
+	// from the model stays when the model changes, so that the deployment is updated in place.
 	plan.Name, plan.ServedName, plan.TensorParallel = config.Name, config.ServedName, config.TensorParallel
+	if state != nil && config.Name.IsNull() {
+		plan.Name = state.Name
+	}
 	if config.Name.IsUnknown() || config.ServedName.IsUnknown() || config.TensorParallel.IsUnknown() {
 		return
 	}
@@ -49,14 +58,9 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 	plan.Endpoint = types.StringValue("http://" + net.JoinHostPort(spec.Cluster.Head().Host, strconv.Itoa(spec.Port)) + "/v1")
 	plan.Drift = shared.Strings(nil)
 
-	var state *model
-	if !request.State.Raw.IsNull() {
-		state = &model{}
-		response.Diagnostics.Append(request.State.Get(ctx, state)...)
-		if !state.Name.Equal(plan.Name) {
-			response.RequiresReplace = append(response.RequiresReplace, path.Root("name"))
-			state = nil
-		}
+	if state != nil && !state.Name.Equal(plan.Name) {
+		response.RequiresReplace = append(response.RequiresReplace, path.Root("name"))
+		state = nil
 	}
 	if state == nil {
 		r.planCreate(ctx, &plan, deployment, request.State.Raw.IsNull(), &response.Diagnostics)

@@ -132,7 +132,7 @@ func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequ
 	seen, err := look(ctx, deployment, manifest)
 	switch {
 	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
-		state.Drift = shared.Strings([]string{"a host does not answer; values below are the last known ones"})
+		// The node's own diff shows it; what was not looked at is not judged.
 		response.Diagnostics.AddWarning("vllm_deployment "+deployment.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
 	case err != nil:
 		shared.UnableKept(&response.Diagnostics, path.Empty(), "read vllm_deployment "+deployment.spec.Name, err)

@@ -25,7 +25,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true,
-				MarkdownDescription: "Name of the deployment; its container is `vllm-<name>`. Default: made from the model's name. Another name replaces the deployment.",
+				MarkdownDescription: "Name of the deployment; its container is `vllm-<name>`. Default: made from the first model's name. Another name replaces the deployment.",
 			},
 			"cluster": schema.SingleNestedAttribute{
 				Required: true, Attributes: clusterAttributes(),
@@ -50,7 +50,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				Validators:          []validator.Int64{int64validator.Between(1024, 65535)},
 				MarkdownDescription: "Port of the OpenAI-compatible API on the head. Default: 8000.",
 			},
-			"served_model_name": schema.StringAttribute{Optional: true, Computed: true, Validators: notEmpty, MarkdownDescription: "Name of the model in the API. Default: `name`."},
+			"served_model_name": schema.StringAttribute{Optional: true, Computed: true, Validators: notEmpty, MarkdownDescription: "Name of the model in the API. Default: the last part of its repository or path."},
 			"args":              schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Further arguments of `vllm serve`. What the other attributes say is refused here."},
 			"env":               schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Environment of the server. What names a node's identity (`VLLM_HOST_IP`, …) is set by the provider and refused here."},
 			"id":                schema.StringAttribute{Computed: true, MarkdownDescription: "`name@head-host`."},
