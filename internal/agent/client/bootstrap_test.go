@@ -77,18 +77,20 @@ func (n *node) Start(ctx context.Context, command string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := shell.StdoutPipe()
+	// Wait must not close the output: as over SSH, what is still in it can be read afterwards.
+	stdout, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+	shell.Stdout = write
+	n.t.Cleanup(func() { _ = stdout.Close() })
 	stderr := &bytes.Buffer{}
 	shell.Stderr = stderr
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := shell.Start(); err != nil {
+	if err := errors.Join(shell.Start(), write.Close()); err != nil {
 		return nil, err
 	}
 	n.t.Cleanup(func() { _ = syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }) // It is gone but for a failure's children.
-	// The command's own output is read to its end before Wait closes it.
 	noisy := io.MultiReader(strings.NewReader("Welcome to DGX OS\nno newline at the end"), stdout)
 	ended := make(chan struct{})
 	return &Process{

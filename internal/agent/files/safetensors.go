@@ -58,7 +58,7 @@ func CheckSafetensors(content io.ReaderAt, size int64) (string, error) {
 		return fmt.Sprintf("header ends at byte %d, beyond the file's %d", end, size), nil
 	}
 	header := make([]byte, length)
-	if _, err := content.ReadAt(header, 8); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(content, 8, int64(len(header))), header); err != nil {
 		return "", fmt.Errorf("read the header: %w", err)
 	}
 	return checkHeader(header, size-8-int64(len(header))), nil

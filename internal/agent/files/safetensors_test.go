@@ -36,6 +36,7 @@ func TestCheckSafetensors(t *testing.T) {
 		"cut in the length": {[]byte{1, 2, 3}, "3 bytes, less than the 8 of the header's length"},
 		"nothing":           {nil, "0 bytes, less than the 8 of the header's length"},
 		"too long":          {shard(twoTensors, 220), "220 bytes of tensors where the header describes 200"},
+		"eight zeros":       {make([]byte, 8), "header of 0 bytes is not a JSON object: unexpected end of JSON input"},
 		"zeros":             {make([]byte, 64), "header of 0 bytes is not a JSON object: unexpected end of JSON input"},
 		"a page of HTML":    {[]byte("<!DOCTYPE html>"), "header of 5789751444030890300 bytes, over the format's limit of 100000000"},
 		"hole":              {shard(tensor("U8", "[8]", 4, 12), 12), `tensor "a" begins at byte 4 where the one before ends at 0`},
@@ -78,6 +79,7 @@ func TestParseIndex(t *testing.T) {
 func FuzzCheckSafetensors(f *testing.F) {
 	f.Add(shard(twoTensors, 200))
 	f.Add(shard(`{}`, 0))
+	f.Add(make([]byte, 8))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		damage, err := CheckSafetensors(bytes.NewReader(content), int64(len(content)))
 		if err != nil {
