@@ -217,7 +217,7 @@ func (m *machine) diagnoseSocket(ctx context.Context) (engine.Kind, string) {
 	case "missing":
 		return engine.Down, fmt.Sprintf("there is no socket at %s", m.connection.Socket)
 	case "writable":
-		return engine.Down, fmt.Sprintf("the socket %s exists, but nothing answers behind it", m.connection.Socket)
+		return engine.Down, fmt.Sprintf("the socket %s exists and user %s may use it, but nothing answers behind it: the engine is stopped, or sshd forbids it (AllowStreamLocalForwarding, DisableForwarding)", m.connection.Socket, user)
 	}
 	return engine.Failed, ""
 }

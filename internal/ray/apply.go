@@ -127,7 +127,7 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 	existing, exists := find(a.spec, a.before[member.Host])
 	if !replaced {
 		if exists && !ours(a.spec, existing) {
-			return foreign(member.Host, existing.Spec.Name)
+			return Foreign(member.Host, a.spec.Name)
 		}
 		if exists {
 			a.created[member.Host] = existing.ID
@@ -147,8 +147,9 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 	return nil
 }
 
-// foreign refuses to touch what others made.
-func foreign(host, name string) error {
+// Foreign refuses to touch a container that has the cluster's name and was made by others.
+func Foreign(host, cluster string) error {
+	name := ContainerName(cluster)
 	return &Error{Host: host, Step: "look at container " + name, Cause: ErrForeign,
 		Advice: "It has the cluster's name and not the provider's labels. Remove or rename it (docker rm -f " + name + "), or give the cluster another name."}
 }

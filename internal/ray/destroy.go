@@ -20,7 +20,7 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 		}
 		container, exists := find(spec, containers)
 		if exists && !ours(spec, container) {
-			return foreign(member.Host, container.Spec.Name)
+			return Foreign(member.Host, spec.Name)
 		}
 		if member.Role != Head || exists {
 			return nil // Ours holds the port, after an attempt that failed half way.
@@ -55,7 +55,7 @@ func Destroy(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 			return &Error{Host: member.Host, Step: "list the containers", Cause: err}
 		}
 		if container, exists := find(spec, containers); exists && !ours(spec, container) {
-			return foreign(member.Host, container.Spec.Name)
+			return Foreign(member.Host, spec.Name)
 		}
 		found[index(member)] = containers
 		return nil

@@ -89,6 +89,10 @@ func (r *clusterResource) Create(ctx context.Context, request resource.CreateReq
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
 		return
 	}
+	if len(seen.Foreign) > 0 { // it came after the plan, which refuses this too
+		shared.Unable(&response.Diagnostics, path.Root("name"), doing, ray.Foreign(seen.Foreign[0], cluster.spec.Name))
+		return
+	}
 	replace := ray.Decide(ray.Want(cluster.spec), seen.Nodes)
 	r.apply(ctx, doing, plan, cluster, replace, &response.State, &response.Diagnostics)
 }
