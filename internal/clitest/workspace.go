@@ -150,13 +150,13 @@ var buildOnce = sync.OnceValues(func() (string, error) {
 	if known := os.Getenv("SPARK_PROVIDER_BINARY"); known != "" {
 		return known, nil
 	}
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output() //nolint:noctx // once per test binary
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w", err)
 	}
 	dir := filepath.Join(strings.TrimSpace(string(root)), "build", "test")
 	binary := filepath.Join(dir, "terraform-provider-spark")
-	build := exec.Command("go", "build", "-o", binary, ".") //nolint:noctx // once per test binary
+	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Dir = strings.TrimSpace(string(root))
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the provider: %w\n%s", err, output)

@@ -85,9 +85,9 @@ func Problems(planned Accepted, seen Observed, host, addresses string) []Problem
 // value is pinned is not known while refreshing.
 func Lines(accepted Accepted, seen Observed) []string {
 	lines := []string{}
-	switch {
-	case seen.FabricAddress == accepted.FabricAddress:
-	case seen.FabricAddress == "":
+	switch seen.FabricAddress {
+	case accepted.FabricAddress:
+	case "":
 		lines = append(lines, fmt.Sprintf("%s: fabric address is gone, expected %s", seen.Name, accepted.FabricAddress))
 	default:
 		lines = append(lines, fmt.Sprintf("%s: fabric address is %s, expected %s", seen.Name, seen.FabricAddress, accepted.FabricAddress))
