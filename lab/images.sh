@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Images: the node's lives in the outer engine; those that run on the nodes are built inside a builder node, straight into
-# the image store ("seed") of which every node gets a hard-linked copy. So nothing is saved, loaded or kept twice.
+# the image store ("seed") that all nodes share, read-only, beneath their own. So nothing is saved, loaded or kept twice.
 
 BUILDER=$LAB_PREFIX-builder
+NODE_SEED=/var/lib/lab-seed # where a node sees the seed's layers
 NODE_HASH=$(hash_of node)
 RAY_HASH=$(hash_of images/{lib,ray}.sh images/ray.Dockerfile images/vllm.lock node/Dockerfile)
 VLLM_HASH=$(hash_of images node/Dockerfile)
@@ -114,18 +115,34 @@ build_images() {
   outer rm -f "$BUILDER" >/dev/null
 }
 
-# seed_node NUMBER: image store and home of a node, before it starts. Layers are never written, so links do.
+# What a node's image store has of the seed: metadata of its own, and of each layer but a link to the seed's files, which
+# the node mounts read-only. So removing an image removes links. What is there already stays. Takes NODE and NODE_SEED.
+# shellcheck disable=SC2016 # expands in the container
+LINK_SEED='
+  n=/store/nodes/$1/docker s=/store/seed/docker
+  mkdir -p "$n/overlay2" "$n/image/overlay2/layerdb"
+  cp -an "$s/image/overlay2/imagedb" "$n/image/overlay2/"
+  cp -an "$s/image/overlay2/layerdb/sha256" "$n/image/overlay2/layerdb/"
+  cp -an "$s/overlay2/l" "$n/overlay2/"
+  for layer in "$s"/overlay2/*/diff; do
+    from=${layer%/diff} to=$n/overlay2/$(basename "${layer%/diff}")
+    [ -e "$to/link" ] && continue
+    mkdir -p "$to"
+    for f in link lower committed; do [ ! -e "$from/$f" ] || cp -a "$from/$f" "$to/"; done
+    ln -sfn "$2/$(basename "$from")/diff" "$to/diff"
+  done
+'
+
+# seed_node NUMBER: image store and home of a node, before it starts.
 seed_node() {
-  store_do '
-    n=/store/nodes/$1 s=/store/seed
-    rm -rf "$n"; mkdir -p "$n/docker" "$n/home"
-    cp -a "$s/docker/image" "$n/docker/"
-    rm -rf "$n"/docker/image/overlay2/layerdb/{mounts,tmp}/*
-    cp -al "$s/docker/overlay2" "$n/docker/"
-    cp -a /etc/skel/. "$n/home/"
-    if [ "$1" = 1 ] && [ -d $s/models ] && [ -f $s/vllm.hash ]; then cp -a "$s/models" "$n/home/"; fi
-    chown -R 1000:1000 "$n/home"; chmod 755 "$n/home"; chmod 711 "$n/docker"
-  ' "$1"
+  # shellcheck disable=SC2016 # expands in the container
+  store_do "rm -rf /store/nodes/\$1; $LINK_SEED"'
+    h=/store/nodes/$1/home
+    cp -a "$s/image/overlay2/repositories.json" "$n/image/overlay2/"
+    mkdir "$h"; cp -a /etc/skel/. "$h/"
+    if [ "$1" = 1 ] && [ -d /store/seed/models ] && [ -f /store/seed/vllm.hash ]; then cp -a /store/seed/models "$h/"; fi
+    chown -R 1000:1000 "$h"; chmod 755 "$h"; chmod 711 "$n"
+  ' "$1" "$NODE_SEED"
 }
 
 # purge_images: all that we left in the outer engine.

@@ -24,9 +24,9 @@ write_state() {
 create_networks() {
   local driver=(--internal -o com.docker.network.driver.mtu=9000)
   outer network create "${driver[@]}" --subnet "$MGMT.0/24" --gateway "$MGMT.$HOST_MGMT" \
-    -o com.docker.network.bridge.name=$BRIDGE-m "$LAB_PREFIX-mgmt" >/dev/null
+    -o com.docker.network.bridge.name="$BRIDGE-m" "$LAB_PREFIX-mgmt" >/dev/null
   outer network create "${driver[@]}" --subnet "$FABRIC.0/24" --gateway "$FABRIC.254" \
-    -o com.docker.network.bridge.name=$BRIDGE-f "$LAB_PREFIX-fabric" >/dev/null
+    -o com.docker.network.bridge.name="$BRIDGE-f" "$LAB_PREFIX-fabric" >/dev/null
 }
 
 create_node() {
@@ -41,7 +41,8 @@ create_node() {
   outer network connect --ip "$(node_fabric "$i")" "$LAB_PREFIX-fabric" "$box"
   local etc; etc=$(mktemp -d)
   mkdir "$etc/lab"
-  printf '%s=%s\n' STORE_DIR "nodes/$i" MGMT_ADDR "$(node_mgmt "$i")" FABRIC_ADDR "$(node_fabric "$i")" MGMT_IF "$MGMT_IF" \
+  printf '%s=%s\n' STORE_DIR "nodes/$i" SEED_DIR "$NODE_SEED" MGMT_ADDR "$(node_mgmt "$i")" \
+    FABRIC_ADDR "$(node_fabric "$i")" MGMT_IF "$MGMT_IF" \
     FABRIC_IF "$FABRIC_IF" TWIN_IF enP2p1s0f0np0 GATEWAY "$MGMT.$NO_GATEWAY" >"$etc/lab/node.env"
   printf '1\n%s\n' "$(node_name "$i")" >"$etc/lab/gpus"
   cp "$LAB_KEY.pub" "$etc/lab/authorized_keys"

@@ -14,11 +14,15 @@ fault_gpu_lost() { # [NODE=2]: nvidia-smi finds no device, a container with --gp
   echo "$(node_name "$i"): no GPU"
 }
 
+stop_node_engine() { # NODE-NUMBER
+  # shellcheck disable=SC2016 # expands in the node
+  inside "$1" sh -c 'pkill -x dockerd; for n in $(seq 200); do pgrep -x dockerd >/dev/null || exit 0; sleep 0.1; done
+    pkill -9 -x dockerd; pkill -9 containerd; sleep 0.5' || true
+}
+
 fault_engine_down() { # [NODE=2]: dockerd has ended, and its containers with it
   local i; i=$(node_index "${1:-2}")
-  # shellcheck disable=SC2016 # expands in the node
-  inside "$i" sh -c 'pkill -x dockerd; for n in $(seq 200); do pgrep -x dockerd >/dev/null || exit 0; sleep 0.1; done
-    pkill -9 -x dockerd; pkill -9 containerd; sleep 0.5' || true
+  stop_node_engine "$i"
   echo "$(node_name "$i"): dockerd is stopped"
 }
 
@@ -58,20 +62,34 @@ fault_weights_deleted() { # [NODE=2]: the second shard is gone
   echo "$(node_name "$i"): $shard is deleted"
 }
 
+# heal_image NODE-NUMBER IMAGE: as its peers have it.
+heal_image() {
+  local i=$1 image=$2 peer id=''
+  ! inner "$i" image inspect "$image" >/dev/null 2>&1 || return 0
+  for peer in $(seq "$NODES"); do
+    id=$(inner "$peer" image inspect -f '{{.Id}}' "$image" 2>/dev/null) && break
+  done
+  [[ $id ]] || return 0
+  if ! inner "$i" image inspect "$id" >/dev/null 2>&1; then
+    if [[ -z $(inner "$i" ps -q) ]]; then
+      # An engine reads its store when it starts, so this is quick, but not for a node with running containers.
+      stop_node_engine "$i"
+      store_do "$LINK_SEED" "$i" "$NODE_SEED"
+      inside "$i" /usr/lib/lab/init engine
+      await_services "$i"
+    else
+      inner "$peer" save "$image" | inner "$i" load -q >/dev/null
+    fi
+  fi
+  inner "$i" tag "$id" "$image"
+}
+
 heal_node() { # NODE-NUMBER
-  local i=$1 image peer
+  local i=$1 image
   [[ $(inside "$i" head -n1 /etc/lab/gpus) != 0 ]] || set_gpus "$i" 1
   inside "$i" pgrep -x dockerd >/dev/null || inside "$i" /usr/lib/lab/init engine
   await_services "$i"
-  for image in $RAY_IMAGE $VLLM_IMAGE; do
-    inner "$i" image inspect "$image" >/dev/null 2>&1 && continue
-    # By way of a peer: the seed's hard links can be laid only while the node's engine is down.
-    for peer in $(seq "$NODES"); do
-      inner "$peer" image inspect "$image" >/dev/null 2>&1 || continue
-      inner "$peer" save "$image" | inner "$i" load -q >/dev/null
-      break
-    done
-  done
+  for image in $RAY_IMAGE $VLLM_IMAGE; do heal_image "$i" "$image"; done
 }
 
 # heal_source: the model's only source, which no apply can repair.
