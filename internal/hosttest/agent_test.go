@@ -145,7 +145,8 @@ func TestTransfer(t *testing.T) {
 		t.Error(problem)
 	}
 	entries := f.Journal()
-	if len(entries) != len(listing.Files) || entries[0] != (Entry{"aurora-2", "write file", "/models/tiny/config.json"}) {
+	if len(entries) != len(listing.Files)+1 || entries[0] != (Entry{"aurora-2", "make folder", "/models/tiny"}) ||
+		entries[1] != (Entry{"aurora-2", "write file", "/models/tiny/config.json"}) {
 		t.Errorf("journal: %v", entries)
 	}
 	f.ResetJournal()

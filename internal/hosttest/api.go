@@ -125,7 +125,7 @@ func (a *api) dies() bool {
 	if failing {
 		// The answer goes out before the process ends.
 		fleet.tasks.Go(func() {
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
 			fleet.mu.Lock()
 			defer fleet.mu.Unlock()
 			if c.program == a.server {

@@ -14,10 +14,6 @@ const dockerSocket = "/var/run/docker.sock"
 
 // open answers a request for a channel.
 func (s *sshServer) open(ctx context.Context, request ssh.NewChannel) {
-	if s.host.faults().hang {
-		s.host.stallUntil(ctx)
-		return
-	}
 	switch request.ChannelType() {
 	case "session":
 		s.sessions.Add(1)

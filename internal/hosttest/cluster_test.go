@@ -172,7 +172,9 @@ func TestHeadWithoutAddress(t *testing.T) {
 }
 
 func TestAddressMoves(t *testing.T) {
-	f := NewFleet(t, 2)
+	timing := DefaultTiming()
+	timing.AddressLoss = 50 * time.Millisecond
+	f := NewFleet(t, 2, WithTiming(timing))
 	startCluster(t, f)
 	c := mustDial(t, f, 0)
 	waitNodes(t, c, "127.0.100.11", "127.0.100.12")
@@ -236,6 +238,21 @@ func TestServe(t *testing.T) {
 	reply, err = ask(t, c, "PlacementGroupInfoGcsService/GetAllPlacementGroup")
 	if err != nil || len(reply) != 0 {
 		t.Errorf("placement groups afterwards: %x, %v", reply, err)
+	}
+}
+
+func TestInstantTiming(t *testing.T) {
+	f := NewFleet(t, 2, WithTiming(InstantTiming()))
+	f.WriteModel(0, "/models/tiny")
+	f.WriteModel(1, "/models/tiny")
+	startCluster(t, f)
+	c := mustDial(t, f, 1)
+	if got := addresses(t, c); !cmp.Equal(got, []string{"127.0.100.11", "127.0.100.12"}) {
+		t.Errorf("at the first look: %v", got)
+	}
+	f.Host(0).RunContainer("vllm-pair", serveSpec(f))
+	if code, _, err := get(t, c, http.MethodGet, "http://127.0.0.11:8000/health", ""); err != nil || code != http.StatusOK {
+		t.Errorf("health at the first look: %d, %v", code, err)
 	}
 }
 

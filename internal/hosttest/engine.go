@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"regexp"
@@ -79,12 +80,7 @@ var versionPrefix = regexp.MustCompile(`^/v1\.[0-9]+/`)
 // versioned takes the API version off the path and refuses while the engine is down.
 func (e *engineServer) versioned(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		faults := e.host.faults()
-		if faults.hang {
-			<-r.Context().Done()
-			return
-		}
-		if faults.engineDown {
+		if e.host.faults().engineDown {
 			panic(http.ErrAbortHandler) // The process is gone, and its open connections with it.
 		}
 		w.Header().Set("Api-Version", engineAPIVersion)
@@ -100,12 +96,19 @@ func (e *engineServer) versioned(next http.Handler) http.Handler {
 // locked runs a handler under the fleet's lock, after the world has settled.
 func (e *engineServer) locked(handler http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e.host.fleet.mu.Lock()
-		e.host.fleet.settle()
-		// The client may be slow to read; it must not hold the world meanwhile.
+		// The client may be slow to send and to read; it must not hold the world meanwhile.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // The client is gone.
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		buffer := &answerBuffer{header: w.Header()}
-		handler(buffer, r)
-		e.host.fleet.mu.Unlock()
+		func() {
+			e.host.fleet.mu.Lock()
+			defer e.host.fleet.mu.Unlock()
+			e.host.fleet.settle()
+			handler(buffer, r)
+		}()
 		w.WriteHeader(buffer.status)
 		_, _ = w.Write(buffer.body.Bytes()) // A failed write means that the client is gone.
 	})

@@ -2,7 +2,6 @@ package hosttest
 
 // faultState is what is broken about a host.
 type faultState struct {
-	hang             bool
 	denyUser         bool
 	engineDown       bool
 	denySocket       bool
@@ -60,10 +59,6 @@ func (h *Host) ForbidForwarding(forbidden bool) {
 	h.change(func() { h.fault.forbidForwarding = forbidden })
 }
 
-// Hang makes the host accept connections and channels and never answer, as one does that is out of
-// memory. What hangs stays so after Hang(false); new connections are served.
-func (h *Host) Hang(hanging bool) { h.change(func() { h.fault.hang = hanging }) }
-
 // RemoveNVIDIARuntime makes `docker run --gpus` fail as without the NVIDIA container toolkit.
 func (h *Host) RemoveNVIDIARuntime(removed bool) {
 	h.change(func() { h.fault.noNVIDIARuntime = removed })
@@ -81,7 +76,8 @@ func (h *Host) Reboot() {
 	h.ssh.cut()
 }
 
-// PowerOff is a host that is gone: containers exited, SSH refused, addresses unreachable.
+// PowerOff is a host that is gone: containers exited, addresses unreachable from the other hosts. Its
+// SSH port refuses at once, where a real one would let the dialler wait for its time-out.
 func (h *Host) PowerOff() {
 	h.change(func() {
 		h.exitAll()

@@ -34,7 +34,7 @@ type Timing struct {
 	Join         time.Duration // from a worker's start to its line in the node table
 	JoinTimeout  time.Duration // until a worker without a head gives up
 	HeadLoss     time.Duration // until a worker without its head exits
-	AddressLoss  time.Duration // until a Ray node whose address is gone is DEAD
+	AddressLoss  time.Duration // until a Ray node is DEAD whose address is gone; long, so that tests see one state
 	NodeLoss     time.Duration // until a killed Ray node is DEAD
 	Place        time.Duration // until a placement group is created
 	Load         time.Duration // from the placement to a healthy server
@@ -42,14 +42,22 @@ type Timing struct {
 	RankLoss     time.Duration // until a server that lost a rank exits
 }
 
-// DefaultTiming is about a thousandth of the measured times.
+// DefaultTiming is about a thousandth of the measured times, but for AddressLoss.
 func DefaultTiming() Timing {
 	return Timing{
 		GCSUp: 20 * time.Millisecond, Join: 20 * time.Millisecond, JoinTimeout: time.Second,
-		HeadLoss: 50 * time.Millisecond, AddressLoss: 50 * time.Millisecond, NodeLoss: 30 * time.Millisecond,
+		HeadLoss: 50 * time.Millisecond, AddressLoss: time.Hour, NodeLoss: 30 * time.Millisecond,
 		Place: 10 * time.Millisecond, Load: 40 * time.Millisecond,
 		PlaceTimeout: time.Second, RankLoss: 50 * time.Millisecond,
 	}
+}
+
+// InstantTiming is [DefaultTiming] with everything up at the first look, for tests that do not care
+// for waits: what polls every second or two then never polls twice.
+func InstantTiming() Timing {
+	timing := DefaultTiming()
+	timing.GCSUp, timing.Join, timing.Place, timing.Load = 0, 0, 0, 0
+	return timing
 }
 
 // Option changes a fleet before it starts.

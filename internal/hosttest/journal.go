@@ -15,7 +15,7 @@ type Entry struct {
 	// Host is the host's name.
 	Host string
 	// Action is "create", "start", "stop", "kill", "remove", "exec", "create volume",
-	// "remove volume", "write file" or "delete file".
+	// "remove volume", "write file", "delete file", "make folder" or "delete folder".
 	Action string
 	// Target is the container's or volume's name, with exec its command too, or the file's path.
 	Target string
@@ -24,8 +24,9 @@ type Entry struct {
 // String is the entry as one line.
 func (e Entry) String() string { return e.Host + ": " + e.Action + " " + e.Target }
 
-// fileMark tells one state of a file from another.
+// fileMark tells one state of a file from another; of a folder only that it is there.
 type fileMark struct {
+	folder   bool
 	size     int64
 	modified time.Time
 }
@@ -40,16 +41,24 @@ func (f *Fleet) Journal() []Entry {
 		present := h.scan()
 		for _, path := range slices.Sorted(maps.Keys(present)) {
 			if mark, ok := h.baseline[path]; !ok || mark != present[path] {
-				entries = append(entries, Entry{Host: h.name, Action: "write file", Target: path})
+				entries = append(entries, Entry{Host: h.name, Action: present[path].action("write file", "make folder"), Target: path})
 			}
 		}
 		for _, path := range slices.Sorted(maps.Keys(h.baseline)) {
 			if _, ok := present[path]; !ok {
-				entries = append(entries, Entry{Host: h.name, Action: "delete file", Target: path})
+				action := h.baseline[path].action("delete file", "delete folder")
+				entries = append(entries, Entry{Host: h.name, Action: action, Target: path})
 			}
 		}
 	}
 	return entries
+}
+
+func (m fileMark) action(file, folder string) string {
+	if m.folder {
+		return folder
+	}
+	return file
 }
 
 // ResetJournal forgets what happened so far.
@@ -77,7 +86,7 @@ func (h *Host) scan() map[string]fileMark {
 		if err != nil {
 			return err
 		}
-		if entry.IsDir() {
+		if path == h.root {
 			return nil
 		}
 		info, err := entry.Info()
@@ -88,7 +97,12 @@ func (h *Host) scan() map[string]fileMark {
 			return err
 		}
 		name := "/" + filepath.ToSlash(strings.TrimPrefix(path, h.root+string(filepath.Separator)))
-		if !strings.HasPrefix(name, h.Home()+"/.cache/spark-stack/") {
+		switch {
+		case name == h.Home()+"/.cache/spark-stack":
+			return fs.SkipDir
+		case entry.IsDir():
+			marks[name] = fileMark{folder: true}
+		default:
 			marks[name] = fileMark{size: info.Size(), modified: info.ModTime()}
 		}
 		return nil

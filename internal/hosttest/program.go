@@ -102,9 +102,14 @@ func (f flags) number(fallback int, names ...string) int {
 type plain struct {
 	instance *instance
 	words    []string
+	asked    bool
 }
 
 func (p *plain) step(time.Time) {
+	if p.asked {
+		return
+	}
+	p.asked = true
 	c := p.instance
 	if outcome, ok := c.host.respond(Invocation{
 		Host: c.host, Container: c.name, Command: c.command(), Env: c.config.Env,

@@ -111,10 +111,11 @@ func (s *sshServer) serve(listener net.Listener) {
 	s.listener = listener
 	s.tasks.Go(func() {
 		for {
-			conn, err := listener.Accept()
+			accepted, err := listener.Accept()
 			if err != nil {
 				return
 			}
+			conn := freezable(accepted, s.host)
 			s.connections.Add(1)
 			if !s.keep(conn) {
 				return
@@ -196,10 +197,6 @@ func (s *sshServer) close() {
 
 // login makes the handshake on a new connection and serves it.
 func (s *sshServer) login(conn net.Conn) {
-	if s.host.faults().hang {
-		s.host.stall()
-		return
-	}
 	config := &ssh.ServerConfig{
 		ServerVersion: "SSH-2.0-OpenSSH_9.6p1 Ubuntu-3ubuntu13.14",
 		PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
@@ -237,9 +234,6 @@ func (s *sshServer) answerGlobal(requests <-chan *ssh.Request) {
 			continue
 		}
 		s.keepalives.Add(1)
-		if s.host.faults().hang {
-			continue
-		}
 		_ = request.Reply(false, nil) // A failed reply means that the connection ended.
 	}
 }

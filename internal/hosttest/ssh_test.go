@@ -135,6 +135,34 @@ func TestHang(t *testing.T) {
 	if n, err := io.ReadFull(conn, make([]byte, 1)); n != 0 || err == nil {
 		t.Errorf("a hanging host answered %d bytes, %v", n, err)
 	}
+	f.Host(0).Hang(false)
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	greeting := make([]byte, 8)
+	if _, err := io.ReadFull(conn, greeting); err != nil || string(greeting) != "SSH-2.0-" {
+		t.Errorf("afterwards: %q, %v", greeting, err)
+	}
+}
+
+func TestHangFreezesOpenConnections(t *testing.T) {
+	f := NewFleet(t, 1)
+	c := mustDial(t, f, 0)
+	f.Host(0).Hang(true)
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := c.SendRequest("keepalive@openssh.com", true, nil)
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Fatalf("a hanging host answered: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	f.Host(0).Hang(false)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestCloseLeavesNothing(t *testing.T) {

@@ -84,14 +84,11 @@ func (s *serveProgram) step(now time.Time) {
 	if s.phase != placing && s.rankLost(now) {
 		return
 	}
-	switch s.phase {
-	case placing:
+	if s.phase == placing {
 		s.stepPlacing(now)
-	case loading:
-		if now.Sub(s.since) >= timing.Load {
-			s.finish(now)
-		}
-	case serving:
+	}
+	if s.phase == loading && now.Sub(s.since) >= timing.Load {
+		s.finish(now)
 	}
 }
 

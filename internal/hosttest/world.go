@@ -1,13 +1,13 @@
 package hosttest
 
 import (
-	"context"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // The names of the hosts' devices, as on a DGX Spark.
@@ -26,6 +26,8 @@ type Host struct {
 	root   string
 	ssh    *sshServer
 	engine *engineServer
+	// hanging is closed when the host goes on; nil while it does not hang.
+	hanging atomic.Pointer[chan struct{}]
 
 	// The fleet's lock guards what follows.
 	management netip.Addr
@@ -111,7 +113,8 @@ func (h *Host) Path(path string) string {
 }
 
 // SetFabricAddress moves the fabric interface to another address ("127.0.100.77"; anything below
-// 127/8 can be listened on); empty takes the address away. Ray nodes known by the old one die.
+// 127/8 can be listened on); empty takes the address away. What runs keeps its old address until
+// Ray notices, see [Timing].AddressLoss; nobody reaches it by that any more.
 func (h *Host) SetFabricAddress(address string) {
 	h.fleet.t.Helper()
 	var parsed netip.Addr
@@ -183,9 +186,3 @@ func (h *Host) portTaken(port int, c *instance) bool {
 		return other != c && other.program != nil && slices.Contains(other.program.ports(), port)
 	})
 }
-
-// stall blocks until the fleet ends.
-func (h *Host) stall() { <-h.fleet.ctx.Done() }
-
-// stallUntil blocks until ctx ends.
-func (h *Host) stallUntil(ctx context.Context) { <-ctx.Done() }
