@@ -27,7 +27,8 @@ var errBusy = errors.New("another transfer is writing it")
 // openPartial opens an unfinished file for this transfer alone, also against other processes.
 func openPartial(ctx context.Context, root *os.Root, name string) (*os.File, error) {
 	for deadline := time.Now().Add(lockTimeout); ; {
-		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		// Two files of one transfer make the folder at once, and Root.MkdirAll tells the loser that it exists.
+		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
 		file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
