@@ -64,6 +64,10 @@ func evidence(err error) string {
 
 // Advice is the next step that a typed error in the chain knows.
 func Advice(err error) string {
+	var docker *engine.Error
+	if errors.As(err, &docker) && docker.Kind != engine.Lost && engineAdvice(docker) != "" {
+		return engineAdvice(docker) // It knows more of the socket than the connection that could not be opened.
+	}
 	var known adviser
 	if errors.As(err, &known) && known.Advice() != "" {
 		return known.Advice()
@@ -80,8 +84,7 @@ func Advice(err error) string {
 	if errors.As(err, &lost) {
 		return "Put these files back on one of the nodes (hf download, scp); the others get them from there."
 	}
-	var docker *engine.Error
-	if errors.As(err, &docker) {
+	if docker != nil {
 		return engineAdvice(docker)
 	}
 	var helper *agent.Error
