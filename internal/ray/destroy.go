@@ -29,10 +29,20 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 		if err != nil {
 			return &Error{Host: member.Host, Step: "read the node's facts", Cause: err}
 		}
-		if slices.Contains(facts.Listening, spec.port()) {
+		if slices.Contains(facts.Listening, spec.port()) && !heldByCluster(spec.port(), containers) {
 			return portTaken(member, spec.port(), fmt.Sprintf("check that port %d is free", spec.port()))
 		}
 		return nil
+	})
+}
+
+// heldByCluster says whether a head of the provider's listens on the port. It may be the one that a
+// replaced cluster had under its earlier name; if it is another's, Apply finds the port taken.
+func heldByCluster(port int, containers []engine.Container) bool {
+	return slices.ContainsFunc(containers, func(one engine.Container) bool {
+		labels := one.Spec.Labels
+		return labels[fleet.LabelResource] == resource && labels[fleet.LabelRole] == string(Head) &&
+			slices.Contains(one.Spec.Command, fmt.Sprintf("--port=%d", port))
 	})
 }
 

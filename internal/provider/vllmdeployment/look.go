@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
@@ -123,7 +125,14 @@ func checkFree(ctx context.Context, deployment opened) error {
 	if err != nil {
 		return err
 	}
-	ours := slices.ContainsFunc(containers, func(one engine.Container) bool { return one.Spec.Name == deployment.spec.ContainerName() })
+	// A server of ours may be the one that a replaced deployment had under its earlier name; if it is
+	// another's, the start finds the port taken.
+	port := strconv.Itoa(deployment.spec.Port)
+	ours := slices.ContainsFunc(containers, func(one engine.Container) bool {
+		at := slices.Index(one.Spec.Command, "--port") + 1
+		return one.Spec.Name == deployment.spec.ContainerName() ||
+			one.Spec.Labels[fleet.LabelResource] == vllm.Resource && at > 0 && at < len(one.Spec.Command) && one.Spec.Command[at] == port
+	})
 	facts, err := machine.Facts(ctx)
 	if err != nil {
 		return err
