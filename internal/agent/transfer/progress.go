@@ -20,6 +20,9 @@ type progress struct {
 
 // add counts bytes, negative ones when a part has to be done again.
 func (p *progress) add(bytes int64) {
+	if bytes == 0 {
+		return // the first report shall be of something
+	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.bytes += bytes
