@@ -9,6 +9,7 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
 )
 
 // CheckMembers asks the GCS whether exactly the declared nodes are members, each by its identity
@@ -28,7 +29,7 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 		}
 		facts[member.Host] = seen
 	}
-	table, err := Ask(ctx, machine, Address(spec), token(spec))
+	table, err := ask(ctx, spec, machine)
 	if err != nil {
 		return &GateError{Unanswered: err}
 	}
@@ -40,6 +41,21 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 		return &GateError{Findings: findings}
 	}
 	return nil
+}
+
+// ask asks the head's GCS. Where the declaration at hand has no token, as a deployment's, the head's
+// container has it.
+func ask(ctx context.Context, spec Spec, head fleet.Machine) (gcs.Table, error) {
+	secret := token(spec)
+	if secret == "" {
+		containers, err := head.Containers(ctx)
+		if err != nil {
+			return gcs.Table{}, err
+		}
+		container, _ := find(spec, containers)
+		secret = container.Spec.Env[tokenVariable]
+	}
+	return Ask(ctx, head, Address(spec), secret)
 }
 
 // CheckReleased asks the GCS whether GPUs or placement groups are still taken. A cluster that gives no
@@ -63,7 +79,7 @@ func Addresses(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 	if !found {
 		return nil, &Error{Host: head.Host, Step: "ask the GCS", Cause: errNoHead}
 	}
-	table, err := Ask(ctx, machine, Address(spec), token(spec))
+	table, err := ask(ctx, spec, machine)
 	if err != nil {
 		return nil, err
 	}
