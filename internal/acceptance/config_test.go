@@ -44,10 +44,10 @@ func (c config) in(w world) string {
 		return substitute(w, out.String())
 	}
 	cluster, deployment := w.names()
-	line("resource \"ray_cluster\" \"pair\" {\n  provider = spark\n  image = %q\n  head = %s\n  workers = %s\n  weights_dir = %q", cmp.Or(c.image, w.image()),
+	line("resource \"ray_cluster\" \"pair\" {\n  provider = spark\n  image = %s\n  head = %s\n  workers = %s\n  weights_dir = %q", expression(cmp.Or(c.image, w.image())),
 		cmp.Or(c.head, "spark_node.a"), cmp.Or(c.workers, "["+strings.Join(workers, ", ")+"]"), w.weightsDir())
 	if name := cmp.Or(c.name, cluster); name != "" {
-		line("  name = %q", name)
+		line("  name = %s", expression(name))
 	}
 	line("  %s\n}", c.cluster)
 	if c.clusterOnly {
@@ -65,6 +65,14 @@ func (c config) in(w world) string {
 	}
 	line("  %s\n}", c.deployment)
 	return substitute(w, out.String())
+}
+
+// expression is a text as HCL, or a reference to another resource as it is.
+func expression(text string) string {
+	if strings.HasPrefix(text, "terraform_data.") {
+		return text
+	}
+	return fmt.Sprintf("%q", text)
 }
 
 func quoted(words []string) string {

@@ -16,8 +16,40 @@ func TestDrift(t *testing.T) {
 	s.ws.Apply()
 	s.ws.Empty()
 	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios(), deploymentScenarios(), togetherScenarios()))
+	s.destroyed(t)
+}
+
+// What takes more than one plan to tell, in a workspace of its own so that both cores work.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 20 * time.Second}
+	s.ws.Apply()
+	s.ws.Empty()
+	playStories(t, s, append(stories(), story{"famous fault under both executors", executors}, story{"one connection per node", oneConnection}))
+	s.destroyed(t)
+}
+
+// oneConnection: a plan with all three resources dials each node once.
+func oneConnection(t *testing.T, s stage) {
+	w, ok := s.w.(*memory)
+	if !ok {
+		t.Skip("only the simulated hosts count connections")
+	}
+	before := w.counters()
+	s.ws.Empty()
+	for i, after := range w.counters() {
+		if dialled := after.Connections - before[i].Connections; dialled != 1 {
+			t.Errorf("%s: %d connections for one plan", w.nodes()[i].Name, dialled)
+		}
+	}
+}
+
+// destroyed proves that destroy leaves nothing of ours but the weights.
+func (s stage) destroyed(t *testing.T) {
+	t.Helper()
 	s.ws.Destroy()
-	if left := w.leftovers(t); len(left) > 0 {
+	if left := s.w.leftovers(t); len(left) > 0 {
 		t.Errorf("destroy left %q", left)
 	}
 }
@@ -26,7 +58,7 @@ func TestDrift(t *testing.T) {
 func playAll(t *testing.T, s stage, scenarios []scenario) {
 	t.Helper()
 	for _, one := range scenarios {
-		if !t.Run(one.name, func(t *testing.T) { s.play(t, one) }) {
+		if !t.Run(one.name, func(t *testing.T) { s.in(t).play(t, one) }) {
 			t.Fatal("the workspace is not as the next scenario expects it")
 		}
 	}

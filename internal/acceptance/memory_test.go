@@ -3,6 +3,7 @@ package acceptance
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -211,4 +212,31 @@ func (w *memory) journal() []string {
 		lines = append(lines, entry.String())
 	}
 	return lines
+}
+
+// counters are what each host's SSH server saw.
+func (w *memory) counters() []hosttest.Counters {
+	var all []hosttest.Counters
+	for _, host := range w.fleet.Hosts() {
+		all = append(all, host.Counters())
+	}
+	return all
+}
+
+// addImage puts an image on every host; an empty id is made from the reference.
+func (w *memory) addImage(reference, id string) {
+	for _, host := range w.fleet.Hosts() {
+		host.AddImage(hosttest.Image{Reference: reference, ID: id})
+	}
+}
+
+// has says whether a host has a container, exists whether it has a file or folder.
+func (w *memory) has(node int, container string) bool {
+	_, found := w.fleet.Host(node).Container(container)
+	return found
+}
+
+func (w *memory) exists(node int, path string) bool {
+	_, err := os.Stat(w.fleet.Host(node).Path(path))
+	return err == nil
 }

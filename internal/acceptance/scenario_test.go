@@ -49,6 +49,12 @@ type stage struct {
 	within time.Duration
 }
 
+// in is the stage whose failures belong to a subtest.
+func (s stage) in(t *testing.T) stage {
+	s.ws = s.ws.In(t)
+	return s
+}
+
 // play runs a scenario.
 func (s stage) play(t *testing.T, one scenario) {
 	for _, broken := range one.faults {
@@ -91,6 +97,7 @@ func (s stage) repaired(t *testing.T, one scenario) {
 			wanted = append(wanted, name)
 		}
 	}
+	slices.Sort(wanted)
 	if diff := cmp.Diff(wanted, changed(before, s.w.containers(t))); diff != "" {
 		t.Errorf("replaced containers (-want +got):\n%s", diff)
 	}

@@ -76,7 +76,7 @@ func substitute(w world, text string) string {
 	pairs = append(pairs,
 		"$image", w.image(), "$weights_dir", w.weightsDir(), "$model_path", w.modelPath(),
 		"$ray", "ray-"+cluster, "$vllm", "vllm-"+deployment, "$cluster", cluster, "$deployment", deployment,
-		"$serve_args", strings.Join(w.serveArgs(), " "),
+		"$user", w.env()["SPARK_SSH_USER"], "$serve_args", strings.Join(w.serveArgs(), " "),
 		"$files.rest", fmt.Sprint(size.Files-1), "$bytes.rest", fmt.Sprint(size.Bytes-size.ShardBytes),
 		"$files", fmt.Sprint(size.Files), "$bytes", fmt.Sprint(size.Bytes),
 	)

@@ -52,6 +52,13 @@ func New(t testing.TB, config string, env map[string]string) *Workspace {
 	return w
 }
 
+// In is the same workspace for a subtest: failures belong to it.
+func (w *Workspace) In(t testing.TB) *Workspace {
+	same := *w
+	same.t = t
+	return &same
+}
+
 // Config replaces main.tf; the requirement of the provider is added.
 func (w *Workspace) Config(config string) {
 	w.t.Helper()
