@@ -30,7 +30,8 @@ seed_hash() { store_do 'cat "/store/seed/$1.hash" 2>/dev/null || true' "$1"; }
 build_base() {
   have_image "$BASE_TAG" && return
   if ((EUID != 0)); then
-    outer pull -q debian:bookworm-slim >/dev/null || die "no image registry answers, and debootstrap takes root: run as root"
+    have_image debian:bookworm-slim || outer pull -q debian:bookworm-slim >/dev/null ||
+      die "no image registry answers, and debootstrap takes root: run as root"
     outer tag debian:bookworm-slim "$BASE_TAG"
     return
   fi
