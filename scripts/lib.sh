@@ -19,4 +19,8 @@ at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]];
 # use_mirror: terraform takes the provider from build/mirror, whatever the user's own settings are, and asks nobody for updates.
 use_mirror() {
   export TF_CLI_CONFIG_FILE=$ROOT/build/terraform.rc TF_IN_AUTOMATION=1 CHECKPOINT_DISABLE=1
+  if [[ ! -t 1 ]]; then
+    local command
+    for command in init validate plan apply destroy; do export "TF_CLI_ARGS_$command=-no-color"; done
+  fi
 }
