@@ -144,10 +144,10 @@ func Ask(ctx context.Context, machine fleet.Machine, address, token string) (tab
 	return table, errors.Join(err, client.Close())
 }
 
-// tokenVariable has Ray's own token, when the cluster was declared with token authentication.
-const tokenVariable = "RAY_AUTH_TOKEN"
+// authVariable has Ray's own token, when the cluster was declared with token authentication.
+const authVariable = "RAY_AUTH_TOKEN"
 
-func token(spec Spec) string { return spec.Env[tokenVariable] }
+func token(spec Spec) string { return spec.Env[authVariable] }
 
 // lost says whether the way to the GCS failed, and not the GCS: SSH itself, or its forwarding.
 func lost(err error) bool {

@@ -53,7 +53,7 @@ func ask(ctx context.Context, spec Spec, head fleet.Machine) (gcs.Table, error) 
 			return gcs.Table{}, err
 		}
 		container, _ := find(spec, containers)
-		secret = container.Spec.Env[tokenVariable]
+		secret = container.Spec.Env[authVariable]
 	}
 	return Ask(ctx, head, Address(spec), secret)
 }
