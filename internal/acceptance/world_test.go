@@ -54,7 +54,7 @@ const (
 	c
 )
 
-// letter names a node in configurations: spark_node.a, spark_node.b, …
+// letter names a node in configurations: spark_node.a, spark_node.b and so on.
 func letter(node int) string { return string(rune('a' + node)) }
 
 // substitute fills in what differs between worlds: $a.name, $a.host, $a.fabric, $a.moved, $image,
