@@ -6,8 +6,10 @@ engine_answers() { outer version --format '{{.Server.Version}}' >/dev/null 2>&1;
 own_engine_pid() {
   local pid
   pid=$(cat "$OWN_RUN/docker.pid" 2>/dev/null) || return 1
-  [[ $(cat "/proc/$pid/comm" 2>/dev/null) == dockerd ]] && echo "$pid"
+  grep -q dockerd "/proc/$pid/cmdline" 2>/dev/null && echo "$pid" # a zombie has no command line
 }
+
+own_engine_ended() { ! own_engine_pid; }
 
 start_engine() {
   [[ -S $OWN_SOCKET ]] && ! own_engine_pid >/dev/null && rm -rf "$OWN_RUN"
@@ -18,7 +20,7 @@ start_engine() {
   # iptables, ip_forward and default bridge stay as they are.
   setsid dockerd --host "unix://$OWN_SOCKET" --pidfile "$OWN_RUN/docker.pid" --exec-root "$OWN_RUN/exec" \
     --data-root "$OWN_DATA" --storage-driver overlay2 --bridge none --iptables=false --ip6tables=false \
-    --ip-forward=false --ip-masq=false --userland-proxy=false </dev/null >"$LAB_HOME/engine.log" 2>&1 9>&- &
+    --ip-forward=false --ip-masq=false </dev/null >"$LAB_HOME/engine.log" 2>&1 9>&- &
   wait_for 30 "own dockerd does not answer, see $LAB_HOME/engine.log" engine_answers
   say "own Docker engine $(outer version --format '{{.Server.Version}}')"
 }
@@ -27,7 +29,7 @@ stop_engine() {
   local pid
   if pid=$(own_engine_pid); then
     kill "$pid"
-    wait_for 30 "own dockerd (pid $pid) does not end" bash -c "! kill -0 $pid"
+    wait_for 30 "own dockerd (pid $pid) does not end" own_engine_ended
   fi
   # A dockerd that was killed leaves its mounts.
   while read -r m; do umount -l "$m" || true; done < <(awk -v r="$OWN_RUN/" -v d="$OWN_DATA/" \

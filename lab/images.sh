@@ -105,7 +105,7 @@ build_images() {
   if [[ $ray ]]; then
     store_do 'rm -f /store/seed/*.hash'
     outer exec "$BUILDER" docker image inspect spark-lab/debian:12 >/dev/null 2>&1 || {
-      local c; c=$(outer create "$BASE_TAG" true)
+      local c; c=$(outer create --network none "$BASE_TAG" true)
       outer export "$c" | outer exec -i "$BUILDER" docker import -m base - spark-lab/debian:12 >/dev/null
       outer rm "$c" >/dev/null
     }

@@ -75,6 +75,8 @@ remove_nodes() {
   # shellcheck disable=SC2086 # ids
   [[ -z $leftover ]] || outer rm -f -v $leftover >/dev/null
   for net in mgmt fabric; do outer network rm "$LAB_PREFIX-$net" >/dev/null 2>&1 || true; done
+  # A network that could not be made whole leaves its bridge.
+  if ((EUID == 0)); then for net in m f; do ip link del "$BRIDGE-$net" 2>/dev/null || true; done; fi
   if [[ $(outer images -q "$LAB_PREFIX/node") ]]; then store_do 'rm -rf /store/nodes'; fi
   rm -rf "$LAB_RUN"
 }

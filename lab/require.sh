@@ -6,17 +6,17 @@ require() {
   local missing=() program package
   local -A packages=([docker]=docker.io [ssh-keygen]=openssh-client [ip]=iproute2 [flock]=util-linux)
   if ((EUID == 0)); then
-    packages+=([debootstrap]=debootstrap)
+    packages+=([debootstrap]='debootstrap debian-archive-keyring')
     engine_answers || packages+=([dockerd]=docker.io)
   fi
   for program in "${!packages[@]}"; do command -v "$program" >/dev/null || missing+=("$program"); done
   ((${#missing[@]})) || return 0
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    for program in "${missing[@]}"; do package+=" ${packages[$program]}"; done
-    say "apt-get install$package"
+    package=$(for program in "${missing[@]}"; do printf '%s\n' "${packages[$program]}"; done | sort -u | tr '\n' ' ')
+    say "apt-get install $package"
     # shellcheck disable=SC2086 # a list of words
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $package; } \
-      >"$LAB_HOME/apt.log" 2>&1 || die "cannot install$package, see $LAB_HOME/apt.log"
+      >"$LAB_HOME/apt.log" 2>&1 || die "cannot install $package, see $LAB_HOME/apt.log"
     return
   fi
   die "missing on this machine: ${missing[*]}"
