@@ -15,7 +15,7 @@ func TestDrift(t *testing.T) {
 	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 20 * time.Second}
 	s.ws.Apply()
 	s.ws.Empty()
-	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios(), deploymentScenarios(), togetherScenarios()))
+	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios(), deploymentScenarios(), togetherScenarios(), handScenarios()))
 	s.destroyed(t)
 }
 
@@ -26,7 +26,7 @@ func TestStories(t *testing.T) {
 	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 20 * time.Second}
 	s.ws.Apply()
 	s.ws.Empty()
-	playStories(t, s, append(stories(), story{"famous fault under both executors", executors}, story{"one connection per node", oneConnection}))
+	playStories(t, s, append(stories(), story{"famous fault under both executors", bothExecutors}, story{"one connection per node", oneConnection}))
 	s.destroyed(t)
 }
 

@@ -57,5 +57,6 @@ func TestLabServe(t *testing.T) {
 		}
 	}
 	playAll(t, s, few)
+	playStories(t, s, []story{{"famous fault under the older executor", olderExecutor}})
 	s.destroyed(t)
 }

@@ -106,6 +106,20 @@ func (w *memory) fault(t testing.TB, name string, node int) {
 		host.RerunContainer(w.containerOf(t, node, "ray-"), func(spec *hosttest.Spec) { spec.Env["NCCL_DEBUG"] = "INFO" })
 	case "ray-recreated":
 		host.RerunContainer(w.containerOf(t, node, "ray-"), func(*hosttest.Spec) {})
+	case "ray-image":
+		w.addImage("registry.example/by-hand:1", "")
+		host.RerunContainer(w.containerOf(t, node, "ray-"), func(spec *hosttest.Spec) { spec.Image = "registry.example/by-hand:1" })
+	case "ray-without-gpus":
+		host.RerunContainer(w.containerOf(t, node, "ray-"), func(spec *hosttest.Spec) {
+			spec.Drop("--num-gpus")
+			spec.Command = append(spec.Command, "--num-gpus=0")
+		})
+	case "ray-management":
+		host.RerunContainer(w.containerOf(t, node, "ray-"), func(spec *hosttest.Spec) {
+			spec.Drop("--node-ip-address")
+			spec.Command = append(spec.Command, "--node-ip-address="+host.Address())
+			spec.Env["VLLM_HOST_IP"] = host.Address()
+		})
 	case "ray-head-management":
 		w.headByManagement(t)
 	case "vllm-killed":

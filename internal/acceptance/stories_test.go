@@ -197,16 +197,20 @@ func serverMovesAfterPlan(t *testing.T, s stage) {
 func harmless(t *testing.T, s stage) {
 	before := s.w.containers(t)
 	s.with(t, func(c *config) {
-		c.node[b] = `user = "$user"`
+		c.node[b] = "user = \"$user\"\n  port = $port"
 		c.cluster = `timeouts = { create = "9m" }`
 	})
 	plan := s.ws.Drifted()
 	s.compare(t, "planned values", `
 		spark_node.b user: null -> $user
+		spark_node.b port: null -> $port
 		ray_cluster.pair workers/0/user: null -> $user
+		ray_cluster.pair workers/0/port: null -> $port
 		ray_cluster.pair nodes/$b.host/user: null -> $user
+		ray_cluster.pair nodes/$b.host/port: null -> $port
 		ray_cluster.pair timeouts/create: null -> 9m
 		vllm_deployment.tiny cluster/nodes/$b.host/user: null -> $user
+		vllm_deployment.tiny cluster/nodes/$b.host/port: null -> $port
 	`, plan.Leaves())
 	s.compare(t, "drift lines", "", plan.Lines())
 	s.ws.ApplyPlanned()
@@ -219,8 +223,9 @@ func harmless(t *testing.T, s stage) {
 
 // executors: vLLM's older Ray executor asks for the node by its address and waits, the newer one
 // serves over the wrong network without a word. The plan finds the fault under both.
-func executors(t *testing.T, s stage) {
-	for _, value := range []string{"0", "1"} {
+func executors(t *testing.T, s stage, values ...string) {
+	t.Helper()
+	for _, value := range values {
 		t.Run("VLLM_USE_RAY_V2_EXECUTOR_BACKEND="+value, func(t *testing.T) {
 			env := `env = { VLLM_USE_RAY_V2_EXECUTOR_BACKEND = "` + value + `" }`
 			s.with(t, func(c *config) { c.deployment = env })
@@ -233,6 +238,11 @@ func executors(t *testing.T, s stage) {
 	}
 	s.back(t)
 }
+
+func bothExecutors(t *testing.T, s stage) { executors(t, s, "0", "1") }
+
+// olderExecutor is for where the newer one is the default and has been played already.
+func olderExecutor(t *testing.T, s stage) { executors(t, s, "0") }
 
 // shape is a plan's actions as text, for messages.
 func shape(plan clitest.Plan) string {

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
@@ -76,7 +77,7 @@ func substitute(w world, text string) string {
 	pairs = append(pairs,
 		"$image", w.image(), "$weights_dir", w.weightsDir(), "$model_path", w.modelPath(),
 		"$ray", "ray-"+cluster, "$vllm", "vllm-"+deployment, "$cluster", cluster, "$deployment", deployment,
-		"$user", w.env()["SPARK_SSH_USER"], "$serve_args", strings.Join(w.serveArgs(), " "),
+		"$user", w.env()["SPARK_SSH_USER"], "$port", cmp.Or(w.env()["SPARK_SSH_PORT"], "22"), "$serve_args", strings.Join(w.serveArgs(), " "),
 		"$files.rest", fmt.Sprint(size.Files-1), "$bytes.rest", fmt.Sprint(size.Bytes-size.ShardBytes),
 		"$files", fmt.Sprint(size.Files), "$bytes", fmt.Sprint(size.Bytes),
 	)
