@@ -25,7 +25,8 @@ func TestNoSecrets(t *testing.T) {
 
 	log := filepath.Join(t.TempDir(), "trace")
 	env["TF_LOG"], env["TF_LOG_PATH"] = "TRACE", log
-	refused := clitest.New(t, config{deployment: fmt.Sprintf(`env = { VLLM_API_KEY = sensitive(%q) }`, apiKey)}.in(w), env)
+	env["TF_VAR_key"] = apiKey // Terraform shows the lines of a configuration itself
+	refused := clitest.New(t, config{deployment: `env = { VLLM_API_KEY = var.key }`}.in(w)+"variable \"key\" { sensitive = true }\n", env)
 	refusal := refused.PlanFails()
 	if !strings.Contains(refusal, "VLLM_API_KEY does not belong in env") {
 		t.Errorf("a secret in env is not refused: %s", refusal)

@@ -82,6 +82,14 @@ func Secret(name string) bool {
 		func(word string) bool { return strings.Contains(upper, word) })
 }
 
+// CarriesSecret says whether a variable of that name is there to carry a secret. It is narrower than
+// Secret: TOKENIZERS_PARALLELISM is masked for caution, and is nobody's secret.
+func CarriesSecret(name string) bool {
+	upper := strings.ToUpper(name)
+	return slices.ContainsFunc([]string{"TOKEN", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS"},
+		func(word string) bool { return upper == word || strings.HasSuffix(upper, "_"+word) })
+}
+
 // Masked is a copy of the environment in which the values of secret names read "(hidden)".
 func Masked(env map[string]string) map[string]string {
 	masked := maps.Clone(env)

@@ -139,7 +139,7 @@ func reserved() []struct{ flags, instead string } {
 // secrets are flags that carry one.
 func secrets() map[string]string {
 	return map[string]string{
-		"--api-key":  "Set VLLM_API_KEY in env instead: arguments are shown by `ps`, `docker inspect` and vLLM's own log.",
+		"--api-key":  "Arguments are shown by `ps`, `docker inspect` and vLLM's own log. Put a proxy that asks for the key in front of the server.",
 		"--hf-token": "The server needs no token: it reads the files on its node.",
 	}
 }

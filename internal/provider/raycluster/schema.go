@@ -44,8 +44,8 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				MarkdownDescription: "The other nodes: `workers = [spark_node.b]`, or `values(spark_node.w)` with `for_each`. Their order means nothing.",
 			},
 			"env": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType,
-				MarkdownDescription: "Environment of every Ray container, and so of every vLLM worker. What names a node's identity (`VLLM_HOST_IP`, `NCCL_SOCKET_IFNAME`, …) is set by the provider per node and refused here.",
+				Optional: true, ElementType: types.StringType, Validators: []validator.Map{shared.NoSecrets()},
+				MarkdownDescription: "Environment of every Ray container, and so of every vLLM worker. What names a node's identity (`VLLM_HOST_IP`, `NCCL_SOCKET_IFNAME`, …) is set by the provider per node and refused here, as are secrets.",
 			},
 			"args": schema.ListAttribute{
 				Optional: true, ElementType: types.StringType,

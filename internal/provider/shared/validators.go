@@ -3,10 +3,37 @@ package shared
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/identity"
 )
+
+type noSecrets struct{}
+
+// NoSecrets refuses variables that carry a secret: what is configured lies in state and plan, and the
+// environment of a container is shown by `docker inspect`.
+func NoSecrets() validator.Map { return noSecrets{} }
+
+// Description implements validator.Map.
+func (noSecrets) Description(context.Context) string { return "no variable that carries a secret" }
+
+// MarkdownDescription implements validator.Map.
+func (v noSecrets) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+// ValidateMap implements validator.Map.
+func (noSecrets) ValidateMap(_ context.Context, request validator.MapRequest, response *validator.MapResponse) {
+	for _, name := range slices.Sorted(maps.Keys(request.ConfigValue.Elements())) {
+		if identity.CarriesSecret(name) {
+			response.Diagnostics.AddAttributeError(request.Path.AtMapKey(name), name+" does not belong in env",
+				"It carries a secret, and env is stored in state and plan and shown by `docker inspect`. Remove it. "+
+					"Serving needs no token of a hub, for weights are read from the nodes; for an API that asks for a key, put a proxy that does so in front of the server.")
+		}
+	}
+}
 
 type ipv4Validator struct{}
 

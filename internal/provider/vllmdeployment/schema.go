@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 )
 
 // defaultPort is vLLM's own default.
@@ -52,9 +54,12 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 			},
 			"served_model_name": schema.StringAttribute{Optional: true, Computed: true, Validators: notEmpty, MarkdownDescription: "Name of the model in the API. Default: the last part of its repository or path."},
 			"args":              schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Further arguments of `vllm serve`. What the other attributes say is refused here."},
-			"env":               schema.MapAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Environment of the server. What names a node's identity (`VLLM_HOST_IP`, …) is set by the provider and refused here."},
-			"id":                schema.StringAttribute{Computed: true, MarkdownDescription: "`name@head-host`."},
-			"endpoint":          schema.StringAttribute{Computed: true, MarkdownDescription: "Base URL of the API: `http://<head>:<port>/v1`."},
+			"env": schema.MapAttribute{
+				Optional: true, ElementType: types.StringType, Validators: []validator.Map{shared.NoSecrets()},
+				MarkdownDescription: "Environment of the server. What names a node's identity (`VLLM_HOST_IP`, …) is set by the provider and refused here, as are secrets.",
+			},
+			"id":       schema.StringAttribute{Computed: true, MarkdownDescription: "`name@head-host`."},
+			"endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "Base URL of the API: `http://<head>:<port>/v1`."},
 			"drift": schema.ListAttribute{
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "What differs from the declaration, a sentence each; empty when nothing does.",
