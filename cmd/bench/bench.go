@@ -54,6 +54,8 @@ type bench struct {
 	idle    workspace
 	// deployed says that the workspace's cluster and deployment are up.
 	deployed bool
+	// imageRead says that the image's files are in the page cache.
+	imageRead bool
 }
 
 // say reports progress.

@@ -59,8 +59,10 @@ type side struct {
 
 // contest is a figure before it is measured.
 type contest struct {
-	id, unit               string
+	id, unit string
+	// samples are taken, or fewer when the next turn would end after limit; 0 is no limit.
 	samples                int
+	limit                  time.Duration
 	value, baseline, floor side
 	// also are further baselines.
 	also []side
@@ -72,7 +74,11 @@ func (c contest) run(ctx context.Context, say func(string, ...any)) (Figure, err
 	sides := slices.Concat([]side{c.floor, c.baseline}, c.also, []side{c.value})
 	series := make([][]float64, len(sides))
 	note := loadNote()
+	start := time.Now()
 	for turn := range c.samples {
+		if spent := time.Since(start); c.limit > 0 && turn > 0 && spent+spent/time.Duration(turn) > c.limit {
+			break
+		}
 		for i, one := range sides {
 			value, err := one.sample(ctx)
 			if err != nil {
@@ -86,7 +92,7 @@ func (c contest) run(ctx context.Context, say func(string, ...any)) (Figure, err
 	figure := Figure{
 		ID: c.id, Unit: c.unit, Value: median(value), Baseline: c.baseline.name, BaselineValue: median(baseline), Floor: median(floor),
 		What: c.value.what, BaselineWhat: c.baseline.what, FloorWhat: c.floor.what, Note: note,
-		Samples: c.samples, Min: slices.Min(value), Max: slices.Max(value), BaselineMin: slices.Min(baseline), BaselineMax: slices.Max(baseline),
+		Samples: len(value), Min: slices.Min(value), Max: slices.Max(value), BaselineMin: slices.Min(baseline), BaselineMax: slices.Max(baseline),
 		FloorMin: slices.Min(floor), FloorMax: slices.Max(floor),
 	}
 	figure.Ratio, figure.FloorRatio = round(figure.Value/figure.BaselineValue), round(figure.Value/figure.Floor)

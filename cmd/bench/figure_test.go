@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // counted is a side whose samples are the given values, one after the other.
@@ -93,6 +94,19 @@ func TestExitCodes(t *testing.T) {
 		if stderr.String() != want || stdout.Len() > 0 {
 			t.Errorf("bench %s said %q", arguments, stderr.String())
 		}
+	}
+}
+
+// TestContestLimit: no turn begins that would end after the limit.
+func TestContestLimit(t *testing.T) {
+	slow := side{name: "ours", sample: func(context.Context) (float64, error) {
+		time.Sleep(20 * time.Millisecond)
+		return 1, nil
+	}}
+	figure, err := contest{samples: 9, limit: 50 * time.Millisecond, value: slow, baseline: counted("theirs", 1, 1), floor: counted("least", 1, 1)}.
+		run(t.Context(), func(string, ...any) {})
+	if err != nil || figure.Samples < 1 || figure.Samples > 2 {
+		t.Errorf("%d samples, error %v", figure.Samples, err)
 	}
 }
 

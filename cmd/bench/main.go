@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 	flags.StringVar(&chosen.provider, "provider", "build/terraform-provider-spark", "the provider's program")
 	flags.StringVar(&only, "only", "", "comma-separated ids of figures; empty measures all")
 	flags.IntVar(&chosen.samples, "samples", 5, "samples of a figure that takes seconds")
-	flags.IntVar(&chosen.rounds, "rounds", 1, "samples of apply_warm, each about three minutes on two idle cores")
+	flags.IntVar(&chosen.rounds, "rounds", 3, "samples of apply_warm at most; it ends after the last that fits into six minutes")
 	flags.BoolVar(&chosen.alongside, "alongside", false, "measure although other Ray or vLLM containers run on the lab")
 	if err := flags.Parse(arguments); err != nil {
 		return 2
