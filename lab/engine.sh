@@ -11,8 +11,33 @@ own_engine_pid() {
 
 own_engine_ended() { ! own_engine_pid; }
 
+# orphans: processes of our own engine and of its containers, which outlive a dockerd that was killed. An id that is not 64
+# hexadecimal digits would match processes of others.
+orphans() {
+  local id pid
+  for id in "$OWN_DATA"/containers/*; do
+    id=${id##*/}
+    [[ $id =~ ^[0-9a-f]{64}$ ]] || continue
+    grep -l "/$id" /proc/[0-9]*/cgroup 2>/dev/null | cut -d/ -f3 || true
+  done
+  for pid in $(pgrep -f -- "$OWN_RUN/exec/"); do
+    [[ $(cat "/proc/$pid/comm" 2>/dev/null) != containerd* ]] || echo "$pid"
+  done
+}
+
+# clean_own_run: after a dockerd that is gone, be it that it was killed.
+clean_own_run() {
+  local mount pids
+  pids=$(orphans)
+  # shellcheck disable=SC2086 # ids
+  [[ -z $pids ]] || kill -9 $pids 2>/dev/null || true
+  while read -r mount; do umount -l "$mount" || true; done < <(awk -v r="$OWN_RUN/" -v d="$OWN_DATA" \
+    'index($2, r) == 1 || $2 == d || index($2, d "/") == 1 {print $2}' /proc/mounts | LC_ALL=C sort -r)
+  rm -rf "$OWN_RUN"
+}
+
 start_engine() {
-  [[ -S $OWN_SOCKET ]] && ! own_engine_pid >/dev/null && rm -rf "$OWN_RUN"
+  if [[ -d $OWN_RUN ]] && ((EUID == 0)) && own_engine_ended; then clean_own_run; fi
   if engine_answers; then return; fi
   ((EUID == 0)) || die "no Docker engine answers, and starting one takes root: run as root, or start the machine's engine"
   mkdir -p "$OWN_RUN" "$OWN_DATA"
@@ -31,8 +56,5 @@ stop_engine() {
     kill "$pid"
     wait_for 30 "own dockerd (pid $pid) does not end" own_engine_ended
   fi
-  # A dockerd that was killed leaves its mounts.
-  while read -r m; do umount -l "$m" || true; done < <(awk -v r="$OWN_RUN/" -v d="$OWN_DATA/" \
-    'index($2, r) == 1 || index($2, d) == 1 {print $2}' /proc/mounts | LC_ALL=C sort -r)
-  rm -rf "$OWN_RUN"
+  if ((EUID == 0)); then clean_own_run; fi
 }

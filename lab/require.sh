@@ -12,7 +12,7 @@ require() {
   for program in "${!packages[@]}"; do command -v "$program" >/dev/null || missing+=("$program"); done
   ((${#missing[@]})) || return 0
   if ((EUID == 0)) && command -v apt-get >/dev/null; then
-    package=$(for program in "${missing[@]}"; do printf '%s\n' "${packages[$program]}"; done | sort -u | tr '\n' ' ')
+    package=$(for program in "${missing[@]}"; do printf '%s\n' "${packages[$program]}"; done | sort -u | paste -sd ' ')
     say "apt-get install $package"
     # shellcheck disable=SC2086 # a list of words
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $package; } \
