@@ -148,7 +148,7 @@ func table(w io.Writer, figures []Figure) {
 		fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", f.ID, short(f.Value), short(f.Min), short(f.Max),
 			short(f.BaselineValue), short(f.Ratio), short(f.Floor), short(f.FloorRatio), f.Unit, f.Samples)
 	}
-	columns.Flush() //nolint:errcheck,gosec // standard output is gone: there is nobody to tell
+	columns.Flush() //nolint:errcheck // standard output is gone: there is nobody to tell
 	for _, f := range figures {
 		fmt.Fprintf(w, "\n%s: %s\n  baseline: %s: %s\n  floor: %s\n", f.ID, f.What, f.Baseline, f.BaselineWhat, f.FloorWhat)
 		if f.Also != "" {

@@ -85,13 +85,12 @@ func (p *proxy) forward(ctx context.Context, near net.Conn) {
 	context.AfterFunc(ctx, func() { _ = far.Close() })
 	back := make(chan chunk, inFlight)
 	go collect(ctx, far, back, delay)
-	done := make(chan error, 2)
-	go func() { done <- deliver(ctx, far, out) }()
-	go func() { done <- deliver(ctx, near, back) }()
-	if err := <-done; err != nil {
-		return // One direction is broken: so is the other.
+	whole := make(chan bool, 2)
+	go func() { whole <- deliver(ctx, far, out) == nil }()
+	go func() { whole <- deliver(ctx, near, back) == nil }()
+	if <-whole { // One direction has ended in good order: the other may go on. A broken one ends both.
+		<-whole
 	}
-	<-done
 }
 
 // collect reads until the end and stamps what it read; it closes the channel at the end.
