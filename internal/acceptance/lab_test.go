@@ -60,3 +60,6 @@ func TestLabServe(t *testing.T) {
 	playStories(t, s, []story{{"famous fault under the older executor", olderExecutor}})
 	s.destroyed(t)
 }
+
+// olderExecutor alone: the newer one is the default here and has been played already.
+func olderExecutor(t *testing.T, s stage) { executors(t, s, "0") }

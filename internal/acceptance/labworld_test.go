@@ -173,7 +173,7 @@ func (w *lab) files(t testing.TB) []string {
 		for line := range strings.Lines(list) {
 			all = append(all, one.Name+": file "+strings.TrimSpace(line))
 		}
-		for line := range strings.Lines(w.exec(t, i, "find", w.weightsDir(), "-name", ".*")) {
+		for line := range strings.Lines(w.exec(t, i, "find", "/home/"+w.info.User, "-path", w.weightsDir()+"/*", "-name", ".*")) {
 			all = append(all, one.Name+": unfinished copy "+strings.TrimSpace(line))
 		}
 	}

@@ -241,9 +241,6 @@ func executors(t *testing.T, s stage, values ...string) {
 
 func bothExecutors(t *testing.T, s stage) { executors(t, s, "0", "1") }
 
-// olderExecutor is for where the newer one is the default and has been played already.
-func olderExecutor(t *testing.T, s stage) { executors(t, s, "0") }
-
 // shape is a plan's actions as text, for messages.
 func shape(plan clitest.Plan) string {
 	var parts []string

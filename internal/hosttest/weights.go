@@ -64,7 +64,7 @@ func (c *instance) hubFolder(repo, revision string) string {
 	if !ok {
 		return ""
 	}
-	if _, err := os.Stat(local); err != nil { //nolint:gosec // The path is below the test's folder.
+	if _, err := os.Stat(local); err != nil {
 		return ""
 	}
 	return folder

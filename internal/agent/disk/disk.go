@@ -28,7 +28,8 @@ func Free(path string) (int64, error) {
 		parent := filepath.Dir(path)
 		switch {
 		case err == nil:
-			return int64(min(stat.Bavail, 1<<62/uint64(max(stat.Bsize, 1)))) * stat.Bsize, nil
+			blocks := min(stat.Bavail, 1<<62/uint64(max(stat.Bsize, 1)))
+			return int64(blocks) * stat.Bsize, nil //nolint:gosec // The limit above fits.
 		case errors.Is(err, fs.ErrNotExist) && parent != path:
 			path = parent
 		default:

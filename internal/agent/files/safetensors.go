@@ -54,7 +54,7 @@ func CheckSafetensors(content io.ReaderAt, size int64) (string, error) {
 	if length > maxHeader {
 		return fmt.Sprintf("header of %d bytes, over the format's limit of %d", length, maxHeader), nil
 	}
-	if end := 8 + int64(length); end > size { //nolint:gosec // The limit above fits.
+	if end := 8 + int64(length); end > size {
 		return fmt.Sprintf("header ends at byte %d, beyond the file's %d", end, size), nil
 	}
 	header := make([]byte, length)
@@ -87,7 +87,7 @@ func checkHeader(header []byte, data int64) string {
 		if begin < 0 || end < begin {
 			return fmt.Sprintf("tensor %q spans bytes %d to %d", name, begin, end)
 		}
-		if want, known := entry.bytes(); known && want != uint64(end-begin) {
+		if want, known := entry.bytes(); known && want != uint64(end-begin) { //nolint:gosec // It is not negative, as checked above.
 			return fmt.Sprintf("tensor %q has %d bytes, its shape needs %d", name, end-begin, want)
 		}
 		spans = append(spans, span{name, begin, end})
