@@ -148,9 +148,9 @@ seed_node() {
 
 # purge_images: all that we left in the outer engine.
 purge_images() {
-  local images
+  local tag
   outer volume rm -f "$STORE" >/dev/null
-  images=$(outer images -q --filter "reference=$LAB_PREFIX/*" | sort -u)
-  # shellcheck disable=SC2086 # ids
-  [[ -z $images ]] || outer rmi -f $images >/dev/null
+  for tag in $(outer images --format '{{.Repository}}:{{.Tag}}' --filter "reference=$LAB_PREFIX/*"); do
+    outer rmi "$tag" >/dev/null
+  done
 }
