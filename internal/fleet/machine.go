@@ -171,7 +171,7 @@ func (m *machine) Image(ctx context.Context, reference string) (engine.Image, er
 	}
 	m.imagesLock.Lock()
 	defer m.imagesLock.Unlock()
-	m.images[reference] = image
+	m.images[reference], m.images[image.ID] = image, image // containers name it by id
 	return image, nil
 }
 

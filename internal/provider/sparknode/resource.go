@@ -2,7 +2,9 @@
 package sparknode
 
 import (
+	"cmp"
 	"context"
+	"sync"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -40,11 +42,14 @@ func (r *nodeResource) Configure(_ context.Context, request resource.ConfigureRe
 // look takes the snapshot of the node: its facts, and proof that its engine answers.
 func (r *nodeResource) look(ctx context.Context, m model, accepted string) (node.Observed, agent.Facts, error) {
 	machine := r.data.Pool.Machine(m.connection())
+	var facts agent.Facts
+	var engineErr error
+	// Both at once: the engine's round trips hide behind the agent's start.
+	var group sync.WaitGroup
+	group.Go(func() { _, engineErr = machine.Containers(ctx) })
 	facts, err := machine.Facts(ctx)
-	if err != nil {
-		return node.Observed{}, facts, err
-	}
-	if _, err := machine.Containers(ctx); err != nil {
+	group.Wait()
+	if err = cmp.Or(err, engineErr); err != nil {
 		return node.Observed{}, facts, err
 	}
 	return node.Observe(facts, m.Host.ValueString(), accepted), facts, nil
