@@ -4,9 +4,11 @@ package acceptance
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // lab is the world of simulated Sparks with real Docker, Ray and vLLM.
@@ -143,6 +146,25 @@ func (w *lab) fault(t testing.TB, name string, node int) {
 		w.run(t, nil, "fault", name)
 	default:
 		w.run(t, nil, "fault", name, number)
+	}
+	if name == "reboot" {
+		w.awaitSSH(t, node)
+	}
+}
+
+// awaitSSH waits until somebody can log in.
+func (w *lab) awaitSSH(t testing.TB, node int) {
+	t.Helper()
+	address := net.JoinHostPort(w.nodes()[node].Host, "22")
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.WithoutCancel(t.Context()), "tcp", address)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("sshd of %s does not come back: %v", w.nodes()[node].Name, err)
+		}
 	}
 }
 

@@ -83,7 +83,8 @@ func (w *Workspace) Command(ctx context.Context, args ...string) *exec.Cmd {
 // Run runs terraform and returns whatever happened.
 func (w *Workspace) Run(args ...string) Result {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), commandLimit)
+	// Not the test's own context: a clean-up runs commands too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), commandLimit)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	command := w.Command(ctx, args...)
