@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/clitest"
+	"github.com/spark-stack/terraform-provider-spark/internal/hosttest"
 )
 
 // Nothing secret is in the state, the plan, the most detailed log, or what docker inspect shows: the
@@ -69,4 +70,21 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// A variable whose name merely sounds like a secret is compared and shown like any other.
+func TestVariableThatSoundsSecret(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	ws := clitest.New(t, config{cluster: `env = { TOKENIZERS_PARALLELISM = "false" }`}.in(w), w.env())
+	ws.Apply()
+	worker := w.fleet.Host(1)
+	name := worker.Containers()[0].Name
+	worker.RerunContainer(name, func(spec *hosttest.Spec) { spec.Env["TOKENIZERS_PARALLELISM"] = "true" })
+	plan := ws.Drifted()
+	if diff := plan.Diff("ray_cluster.pair", "true", "false", "nodes", worker.Address(), "env", "TOKENIZERS_PARALLELISM"); diff != "" {
+		t.Error(diff)
+	}
+	ws.Apply()
+	ws.Empty()
 }

@@ -107,6 +107,8 @@ func lossAccepted(t *testing.T, s stage) {
 		t.Error(diff)
 	}
 	s.repaired(t, scenario{replaced: "$a.name/$vllm $b.name/$ray"})
+	s.w.heal(t)
+	s.ws.Empty() // the GPU is back, and left out as declared
 	s.back(t)
 }
 

@@ -82,8 +82,8 @@ func Secret(name string) bool {
 		func(word string) bool { return strings.Contains(upper, word) })
 }
 
-// CarriesSecret says whether a variable of that name is there to carry a secret. It is narrower than
-// Secret: TOKENIZERS_PARALLELISM is masked for caution, and is nobody's secret.
+// CarriesSecret says whether a variable of that name is there to carry a secret. TOKENIZERS_PARALLELISM
+// is not: what is declared is compared, and must not be masked. Secrets are refused in a declaration.
 func CarriesSecret(name string) bool {
 	upper := strings.ToUpper(name)
 	return slices.ContainsFunc([]string{"TOKEN", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS"},
@@ -94,7 +94,7 @@ func CarriesSecret(name string) bool {
 func Masked(env map[string]string) map[string]string {
 	masked := maps.Clone(env)
 	for name := range masked {
-		if Secret(name) {
+		if CarriesSecret(name) {
 			masked[name] = "(hidden)"
 		}
 	}

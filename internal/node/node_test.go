@@ -123,7 +123,11 @@ func TestProblemsLinesAndMoves(t *testing.T) {
 			[]string{"aurora-2: 0 GPUs present, expected 1"},
 			"The plan was made for 1 GPUs, the host now has 0."},
 		{"a GPU gained", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12", GPUs: 2}, nil,
-			[]string{"aurora-2: 2 GPUs present, expected 1"}, "The plan was made for 1 GPUs, the host now has 2."},
+			[]string{}, ""},
+		{"nvidia-smi fails", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12", GPUError: "driver not loaded"},
+			[]string{"Host aurora-2 (10.1.230.181): 0 of 1 GPUs present"},
+			[]string{"aurora-2: 0 GPUs present, expected 1 (nvidia-smi: driver not loaded)"},
+			"The plan was made for 1 GPUs, the host now has 0."},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -141,5 +145,23 @@ func TestProblemsLinesAndMoves(t *testing.T) {
 				t.Errorf("moved %q, want %q", got, c.moved)
 			}
 		})
+	}
+}
+
+func TestUnlisted(t *testing.T) {
+	none := 0
+	failing := Observed{Name: "aurora-2", GPUError: "driver not loaded"}
+	for name, test := range map[string]struct {
+		declared Declared
+		seen     Observed
+		problem  bool
+	}{
+		"a list":             {Declared{}, Observed{}, false},
+		"no list":            {Declared{}, failing, true},
+		"declared as absent": {Declared{GPUs: &none}, failing, false},
+	} {
+		if got := Unlisted(test.declared, test.seen, "10.1.230.181"); (got != nil) != test.problem {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

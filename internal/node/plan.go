@@ -81,6 +81,18 @@ func Problems(planned Accepted, seen Observed, host, addresses string) []Problem
 	return problems
 }
 
+// Unlisted is the problem of a new node whose GPUs cannot be counted; nil if they can, or are declared.
+func Unlisted(declared Declared, seen Observed, host string) *Problem {
+	if seen.GPUError == "" || declared.GPUs != nil {
+		return nil
+	}
+	return &Problem{
+		Attribute: "gpu_count",
+		Summary:   fmt.Sprintf("Host %s (%s): GPUs cannot be counted", seen.Name, host),
+		Detail:    "nvidia-smi says: " + seen.GPUError + "\nRepair the driver there, or write gpu_count = 0 for a node without GPU.",
+	}
+}
+
 // Lines are the drift sentences, judged against the accepted values. They are neutral: whether a
 // value is pinned is not known while refreshing.
 func Lines(accepted Accepted, seen Observed) []string {
@@ -92,8 +104,12 @@ func Lines(accepted Accepted, seen Observed) []string {
 	default:
 		lines = append(lines, fmt.Sprintf("%s: fabric address is %s, expected %s", seen.Name, seen.FabricAddress, accepted.FabricAddress))
 	}
-	if seen.GPUs != accepted.GPUs {
-		lines = append(lines, fmt.Sprintf("%s: %d GPUs present, expected %d", seen.Name, seen.GPUs, accepted.GPUs))
+	if seen.GPUs < accepted.GPUs { // more than accepted is no drift: it is followed, or declared to be left out
+		line := fmt.Sprintf("%s: %d GPUs present, expected %d", seen.Name, seen.GPUs, accepted.GPUs)
+		if seen.GPUError != "" {
+			line += " (nvidia-smi: " + seen.GPUError + ")"
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
@@ -104,7 +120,7 @@ func Moved(planned Accepted, seen Observed) string {
 	switch {
 	case seen.FabricAddress != planned.FabricAddress:
 		return fmt.Sprintf("The plan was made for fabric address %s, the host now has %s.", orNone(planned.FabricAddress), orNone(seen.FabricAddress))
-	case seen.GPUs != planned.GPUs:
+	case seen.GPUs < planned.GPUs:
 		return fmt.Sprintf("The plan was made for %d GPUs, the host now has %d.", planned.GPUs, seen.GPUs)
 	}
 	return ""

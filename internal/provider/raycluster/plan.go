@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
-	"github.com/spark-stack/terraform-provider-spark/internal/identity"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 )
@@ -88,16 +87,10 @@ func (m *model) planAll(spec ray.Spec) {
 func (m *model) planUpdate(spec ray.Spec, state model) {
 	want, seen := ray.Want(spec), nodesOf(state.Nodes)
 	for host, member := range want {
-		member.Env = identity.Masked(member.Env) // the stored ones are
 		member.ContainerID = seen[host].ContainerID
 		want[host] = member
 	}
 	replace := ray.Decide(want, seen)
-	if shared.SecretChanged(m.Env, state.Env) {
-		for host := range want {
-			replace[host] = "environment"
-		}
-	}
 	m.setNodes(want, replace)
 	m.Address = types.StringValue(ray.Address(spec))
 	m.GPUTotal = types.Int64Value(int64(ray.GPUTotal(want)))

@@ -3,6 +3,7 @@ package raycluster
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -206,11 +207,28 @@ func (r *clusterResource) removeMembers(ctx context.Context, state model, cluste
 		return true
 	}
 	before.spec.Members = left
-	if err := ray.Destroy(ctx, before.spec, before.machines, shared.Progress(ctx, "ray_cluster "+before.spec.Name)); err != nil {
-		shared.Unable(diags, path.Root("workers"), doing, err)
-		return false
+	return r.destroy(ctx, before, doing, diags)
+}
+
+// destroy removes a cluster, or some of its workers. With unreachable = "keep" members that do not
+// answer are left behind.
+func (r *clusterResource) destroy(ctx context.Context, cluster opened, doing string, diags *diag.Diagnostics) bool {
+	if r.data.KeepUnreachable {
+		cluster.spec.Members = slices.DeleteFunc(slices.Clone(cluster.spec.Members), func(member ray.Member) bool {
+			_, err := cluster.machines[member.Host].Facts(ctx)
+			gone := err != nil && shared.Unreachable(err)
+			if gone {
+				name := cluster.spec.Name
+				shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+" and volume "+ray.VolumeName(name), err)
+			}
+			return gone
+		})
 	}
-	return true
+	err := ray.Destroy(ctx, cluster.spec, cluster.machines, shared.Progress(ctx, "ray_cluster "+cluster.spec.Name))
+	if err != nil {
+		shared.UnableDelete(diags, path.Empty(), doing, err)
+	}
+	return err == nil
 }
 
 // Delete implements resource.Resource.
@@ -228,7 +246,5 @@ func (r *clusterResource) Delete(ctx context.Context, request resource.DeleteReq
 	if !ok {
 		return
 	}
-	if err := ray.Destroy(ctx, cluster.spec, cluster.machines, shared.Progress(ctx, "ray_cluster "+cluster.spec.Name)); err != nil {
-		shared.Unable(&response.Diagnostics, path.Empty(), "delete ray_cluster "+cluster.spec.Name, err)
-	}
+	r.destroy(ctx, cluster, "delete ray_cluster "+cluster.spec.Name, &response.Diagnostics)
 }

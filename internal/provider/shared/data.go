@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
-	"github.com/spark-stack/terraform-provider-spark/internal/identity"
 )
 
 // Data is what Configure hands to the resources.
@@ -109,17 +108,4 @@ func OrNull(text string) types.String {
 		return types.StringNull()
 	}
 	return types.StringValue(text)
-}
-
-// SecretChanged compares the variables whose values the masked environments in nodes and server
-// cannot show.
-func SecretChanged(plan, state types.Map) bool {
-	now, _ := StringMapOf(plan)
-	before, _ := StringMapOf(state)
-	for name, value := range now {
-		if old, had := before[name]; identity.Secret(name) && had && old != value {
-			return true
-		}
-	}
-	return false
 }

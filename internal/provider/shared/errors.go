@@ -34,6 +34,22 @@ func UnableKept(diags *diag.Diagnostics, at path.Path, doing string, err error) 
 	diags.AddAttributeError(at, "Unable to "+doing, detail)
 }
 
+// UnableDelete is Unable for what shall go: it names the ways to go on without a host that is gone.
+func UnableDelete(diags *diag.Diagnostics, at path.Path, doing string, err error) {
+	detail := Explain(err)
+	if Unreachable(err) {
+		detail += `
+
+Bring the host back, or go on without it: unreachable = "keep" in the provider block leaves behind what is on it, terraform state rm forgets the resource.`
+	}
+	diags.AddAttributeError(at, "Unable to "+doing, detail)
+}
+
+// LeftBehind warns that a host that does not answer keeps something of ours.
+func LeftBehind(diags *diag.Diagnostics, host, what string, err error) {
+	diags.AddWarning("Host "+host+" does not answer", err.Error()+"\nIt may still have "+what+": remove it there when the host is back.")
+}
+
 // Explain tells what was seen, the end of the log if a container has one, and what to do about it.
 func Explain(err error) string {
 	if errors.Is(err, context.Canceled) {

@@ -55,18 +55,32 @@ func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model
 		return // known once the values they come from are
 	}
 	planned := node.Follow(config.declared(), nil, seen)
+	if unlisted := node.Unlisted(config.declared(), seen, host); unlisted != nil {
+		response.Diagnostics.AddAttributeError(path.Root(unlisted.Attribute), unlisted.Summary, unlisted.Detail)
+	}
 	for _, problem := range node.Problems(planned, seen, host, node.Addresses(facts)) {
 		response.Diagnostics.AddAttributeError(path.Root(problem.Attribute), problem.Summary, problem.Detail+" Nothing was changed.")
 	}
 	plan.fill(seen, planned)
+	// Nothing downstream needs these, and a driver that is updated between plan and apply is no reason to fail.
+	plan.Observed, plan.MemoryGiB = types.ObjectUnknown(observedTypes), types.Int64Unknown()
 }
 
 // planUpdate follows what Read observed, and warns where apply will have to stop.
 func (r *nodeResource) planUpdate(ctx context.Context, plan *model, config, state model, response *resource.ModifyPlanResponse) {
 	values := state.observed(ctx, &response.Diagnostics)
 	seen := state.observation(values)
-	before := state.accepted()
-	planned := node.Follow(config.declared(), &before, seen)
+	before, pinned := state.accepted(), config.declared()
+	if pinned.FabricAddress != nil && *pinned.FabricAddress != before.FabricAddress && *pinned.FabricAddress != seen.FabricAddress {
+		// Read judged the address that was accepted so far; this one was never looked for.
+		now, _, err := r.look(ctx, *plan, *pinned.FabricAddress)
+		if err != nil {
+			shared.Unable(&response.Diagnostics, path.Root("host"), "plan spark_node "+state.Host.ValueString(), err)
+			return
+		}
+		seen = now
+	}
+	planned := node.Follow(pinned, &before, seen)
 	plan.ID, plan.Name, plan.MemoryGiB = state.ID, state.Name, state.MemoryGiB
 	plan.Drift = shared.Strings(nil)
 	if !config.FabricAddress.IsUnknown() {
@@ -75,7 +89,8 @@ func (r *nodeResource) planUpdate(ctx context.Context, plan *model, config, stat
 	if !config.GPUCount.IsUnknown() {
 		plan.GPUCount = types.Int64Value(int64(planned.GPUs))
 	}
-	values.FabricAddress, values.GPUCount, values.Reachable = plan.FabricAddress, plan.GPUCount, types.BoolValue(true)
+	values.FabricAddress, values.Reachable = plan.FabricAddress, types.BoolValue(true)
+	values.GPUCount = types.Int64Value(int64(max(planned.GPUs, seen.GPUs))) // a surplus is seen, and stays
 	plan.setObserved(values)
 	for _, problem := range node.Problems(planned, seen, state.Host.ValueString(), "see spark_node.observed") {
 		response.Diagnostics.AddAttributeWarning(path.Root(problem.Attribute), problem.Summary,

@@ -69,6 +69,9 @@ func (r *nodeResource) Create(ctx context.Context, request resource.CreateReques
 		return
 	}
 	planned := node.Follow(plan.declared(), nil, seen)
+	if unlisted := node.Unlisted(config.declared(), seen, plan.Host.ValueString()); unlisted != nil {
+		stop(&response.Diagnostics, []node.Problem{*unlisted})
+	}
 	stop(&response.Diagnostics, node.Problems(planned, seen, plan.Host.ValueString(), node.Addresses(facts)))
 	if response.Diagnostics.HasError() {
 		return
@@ -148,8 +151,12 @@ func (r *nodeResource) Delete(ctx context.Context, request resource.DeleteReques
 	if err == nil {
 		err = helper.Uninstall(ctx)
 	}
-	if err != nil {
-		shared.Unable(&response.Diagnostics, path.Root("host"), "delete spark_node "+state.Host.ValueString(), err)
+	switch {
+	case err == nil:
+	case r.data.KeepUnreachable && shared.Unreachable(err):
+		shared.LeftBehind(&response.Diagnostics, state.Host.ValueString(), "our helper in ~/.cache/spark-stack", err)
+	default:
+		shared.UnableDelete(&response.Diagnostics, path.Root("host"), "delete spark_node "+state.Host.ValueString(), err)
 	}
 }
 

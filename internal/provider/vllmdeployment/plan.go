@@ -107,11 +107,10 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 		manifest = found
 	}
 	want, seen := vllm.Want(deployment.spec), state.server()
-	want.Env = identity.Masked(want.Env) // the stored one is
 	want.ContainerID = seen.ContainerID
 	session := sessionOf(plan.Cluster)
 	plan.planWeights(deployment, manifest)
-	replace := session.IsUnknown() || vllm.Decide(want, seen) != "" || !state.Weights.Equal(plan.Weights) || shared.SecretChanged(plan.Env, state.Env)
+	replace := session.IsUnknown() || vllm.Decide(want, seen) != "" || !state.Weights.Equal(plan.Weights)
 	if replace && want.Image != seen.Image {
 		if err := checkImage(ctx, deployment); err != nil {
 			shared.Unable(diags, path.Root("image"), "plan vllm_deployment "+deployment.spec.Name, err)
