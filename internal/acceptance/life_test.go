@@ -142,3 +142,24 @@ func driftBesideOthers(t *testing.T, s stage) {
 	s.actions(t, s.ws.Drifted(), "ray_cluster.pair update, vllm_deployment.tiny update")
 	s.repaired(t, scenario{replaced: "$a.name/$vllm $b.name/$ray"})
 }
+
+// A node that is gone for good does not hold the others: unreachable = "keep" leaves behind what is on it.
+func TestDestroyWithoutADeadNode(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	ws := clitest.New(t, config{clusterOnly: true}.in(w), w.env())
+	ws.Apply()
+	w.fleet.Host(1).PowerOff()
+	refused := ws.Run("destroy", "-auto-approve", "-no-color", "-refresh=false")
+	if text := clitest.Unwrap(refused.Text()); refused.Exit != 1 || !strings.Contains(text, `unreachable = "keep" in the provider block leaves behind what is on it`) {
+		t.Fatalf("exit %d: %s", refused.Exit, text)
+	}
+	ws.Config(config{clusterOnly: true, provider: `unreachable = "keep"`}.in(w))
+	left := ws.Destroy()
+	if text := clitest.Unwrap(left.Text()); !strings.Contains(text, "It may still have container ray-") {
+		t.Errorf("nothing is said of what is left behind: %s", text)
+	}
+	if containers := w.fleet.Host(0).Containers(); len(containers) != 0 {
+		t.Errorf("left on the living node: %v", containers)
+	}
+}
