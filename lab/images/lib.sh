@@ -26,12 +26,16 @@ pip_install() {
   rm -rf "$target"
 }
 
-# close_image TAG [CHANGE...]: compiles the Python files, so that no start has to, and commits.
+# compile_image: all Python files, so that no start has to.
+compile_image() {
+  step compile
+  python3.11 -m compileall -q -j0 -s "$ROOT" "$ROOT/$SITE" >/dev/null 2>&1 || true
+}
+
+# close_image TAG [CHANGE...]
 close_image() {
   local tag=$1 changes=() c; shift
   for c; do changes+=(-c "$c"); done
-  step compile
-  python3.11 -m compileall -q -j0 -s "$ROOT" "$ROOT/$SITE" >/dev/null 2>&1 || true
   step commit
   docker commit -m "$tag" "${changes[@]}" "$BOX" "$tag"
   docker rm -f "$BOX" >/dev/null
