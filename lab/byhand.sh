@@ -19,11 +19,12 @@ hand_ray() {
   common=(--num-gpus=1 --num-cpus=2 --object-store-memory=200000000 --disable-usage-stats)
   local label=io.spark-stack.spark
   hand_args "$image" 1
-  inner 1 run "${ARGS[@]}" --ipc shareable --name ray-hand --label $label.resource=ray_cluster --label $label.role=head "$image" \
-    ray start --block --head --node-ip-address="$(node_fabric 1)" --port=$GCS_PORT --include-dashboard=false "${common[@]}" >/dev/null
+  inner 1 run "${ARGS[@]}" --ipc shareable --name ray-hand --label $label.resource=ray_cluster --label $label.role=head \
+    "$image" ray start --block --head --node-ip-address="$(node_fabric 1)" --port=$GCS_PORT --include-dashboard=false \
+    "${common[@]}" >/dev/null
   hand_args "$image" 2
-  inner 2 run "${ARGS[@]}" --ipc shareable --name ray-hand --label $label.resource=ray_cluster --label $label.role=worker "$image" \
-    ray start --block --address="$head" --node-ip-address="$(node_fabric 2)" "${common[@]}" >/dev/null
+  inner 2 run "${ARGS[@]}" --ipc shareable --name ray-hand --label $label.resource=ray_cluster --label $label.role=worker \
+    "$image" ray start --block --address="$head" --node-ip-address="$(node_fabric 2)" "${common[@]}" >/dev/null
 }
 
 # hand_vllm [ENV=VALUE...]: serves the model over that cluster, from a container of its own beside the head's.

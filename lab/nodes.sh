@@ -36,8 +36,8 @@ create_node() {
   [[ -f $LAB_KEY ]] || ssh-keygen -q -t ed25519 -N '' -C "$LAB_USER" -f "$LAB_KEY"
   seed_node "$i"
   # A machine with Docker forwards; in here nothing but its own engine could set that.
-  unwarned outer create --sysctl net.ipv4.ip_forward=1 --name "$box" --hostname "$(node_name "$i")" "${NODE_RIGHTS[@]}" --shm-size 4g --tmpfs /run:exec,mode=755 \
-    --stop-timeout 15 "${hosts[@]}" --network "$LAB_PREFIX-mgmt" --ip "$(node_mgmt "$i")" "$NODE_TAG" >/dev/null
+  unwarned outer create --sysctl net.ipv4.ip_forward=1 --name "$box" --hostname "$(node_name "$i")" "${NODE_RIGHTS[@]}" \
+    --shm-size 4g --tmpfs /run:exec,mode=755 --stop-timeout 15 "${hosts[@]}" --network "$LAB_PREFIX-mgmt" --ip "$(node_mgmt "$i")" "$NODE_TAG" >/dev/null
   outer network connect --ip "$(node_fabric "$i")" "$LAB_PREFIX-fabric" "$box"
   local etc; etc=$(mktemp -d)
   mkdir "$etc/lab"

@@ -68,7 +68,8 @@ heal_network() { # NODE-NUMBER
   inside "$i" sh -c 'for t in iptables ip6tables; do
       for c in INPUT OUTPUT; do $t -P $c ACCEPT; $t -F $c; done; $t -F DOCKER-USER && $t -A DOCKER-USER -j RETURN; done
     for d; do tc qdisc del dev "$d" root; done
-    for f in /run/lab-port-*; do [ -e "$f" ] && kill "$(cat "$f")"; rm -f "$f"; done' sh "$FABRIC_IF" "$MGMT_IF" 2>/dev/null || true
+    for f in /run/lab-port-*; do [ -e "$f" ] && kill "$(cat "$f")"; rm -f "$f"; done' \
+    sh "$FABRIC_IF" "$MGMT_IF" 2>/dev/null || true
   inside "$i" sh -c 'if [ -d /etc/lab/host-keys ]; then rm -f /etc/ssh/ssh_host_*; mv /etc/lab/host-keys/* /etc/ssh/
       rmdir /etc/lab/host-keys; pkill -xo sshd; sleep 0.2; fi; pgrep -x sshd >/dev/null || /usr/lib/lab/init sshd'
 }
