@@ -25,6 +25,8 @@ type Agent interface {
 	Clean(ctx context.Context, folder string) error
 	// Uninstall removes the agent's own files from the node; the running process ends with its session.
 	Uninstall(ctx context.Context) error
+	// Done is closed when the session is over, whatever ended it.
+	Done() <-chan struct{}
 	// Close ends the session.
 	Close() error
 }

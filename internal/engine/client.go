@@ -46,6 +46,9 @@ type docker struct {
 	diagnose Diagnose
 	api      *client.Client
 
+	// patience is what an answer may take that comes at once: answerTimeout.
+	patience time.Duration
+
 	// turn lets one caller at a time negotiate; a channel, so that the others obey their context.
 	turn       chan struct{}
 	negotiated *Version
@@ -60,7 +63,7 @@ func New(host string, dial func(ctx context.Context, network, address string) (n
 	if socket == "" {
 		socket = DefaultSocket
 	}
-	d := &docker{host: host, socket: socket, dial: dial, turn: make(chan struct{}, 1)}
+	d := &docker{host: host, socket: socket, dial: dial, patience: answerTimeout, turn: make(chan struct{}, 1)}
 	for _, option := range options {
 		option(d)
 	}
@@ -129,6 +132,8 @@ func (d *docker) Version(ctx context.Context) (Version, error) {
 	if d.negotiated != nil {
 		return *d.negotiated, nil
 	}
+	ctx, cancel := d.short(ctx)
+	defer cancel()
 	ping, err := d.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true})
 	// The library would go on with its own highest version when it finds the engine too old.
 	if ping.APIVersion != "" && older(ping.APIVersion, MinimumAPIVersion) {

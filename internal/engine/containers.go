@@ -21,9 +21,11 @@ func (d *docker) Containers(ctx context.Context, label string, namePrefixes ...s
 		return nil, err
 	}
 	// One list, chosen from here: the engine's own filters cannot say "label or name".
-	listed, err := d.api.ContainerList(ctx, client.ContainerListOptions{All: true})
+	bounded, cancel := d.short(ctx)
+	defer cancel()
+	listed, err := d.api.ContainerList(bounded, client.ContainerListOptions{All: true})
 	if err != nil {
-		return nil, d.fail(ctx, "list containers", err)
+		return nil, d.fail(bounded, "list containers", err)
 	}
 	var ids []string
 	for _, item := range listed.Items {
@@ -91,6 +93,8 @@ func (d *docker) Container(ctx context.Context, nameOrID string) (Container, err
 	if err := d.ready(ctx); err != nil {
 		return Container{}, err
 	}
+	ctx, cancel := d.short(ctx)
+	defer cancel()
 	seen, err := d.api.ContainerInspect(ctx, nameOrID, client.ContainerInspectOptions{})
 	if err != nil {
 		return Container{}, d.fail(ctx, "look at container "+nameOrID, err)

@@ -33,8 +33,7 @@ func (d *docker) fail(ctx context.Context, step string, err error) error {
 	}
 	failure := &Error{Host: d.host, Step: step, Err: err}
 	if ctx.Err() != nil {
-		failure.Err = context.Cause(ctx)
-		return failure
+		return interrupted(ctx, failure)
 	}
 	if cause, ok := asDialError(err); ok {
 		failure.Err = cause

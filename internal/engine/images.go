@@ -12,6 +12,8 @@ func (d *docker) Image(ctx context.Context, reference string) (Image, error) {
 	if err := d.ready(ctx); err != nil {
 		return Image{}, err
 	}
+	ctx, cancel := d.short(ctx)
+	defer cancel()
 	seen, err := d.api.ImageInspect(ctx, reference)
 	if err != nil {
 		return Image{}, d.fail(ctx, "look at image "+reference, err)

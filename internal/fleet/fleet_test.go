@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"slices"
@@ -178,5 +179,51 @@ func TestDialIsAsSeenFromTheMachine(t *testing.T) {
 	}
 	if !errors.As(err, &ssh) || ssh.Kind != sshx.ConnectFailed {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAgentThatEndedIsReplaced(t *testing.T) {
+	host, _, machine := open(t)
+	first, err := machine.Agent(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 5 {
+		group.Go(func() {
+			next, err := machine.Agent(t.Context())
+			if err != nil || next == first {
+				t.Errorf("got the ended agent, or %v", err)
+				return
+			}
+			if _, err := next.Facts(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if seen := host.Counters(); seen.Connections != 1 || seen.Sessions != 2 {
+		t.Errorf("%d connections and %d sessions, want 1 and 2", seen.Connections, seen.Sessions)
+	}
+}
+
+func TestFrozenEngine(t *testing.T) {
+	host, _, machine := open(t)
+	host.FreezeEngine(true)
+	reason := errors.New("given up by the caller")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, reason)
+	defer cancel()
+	if _, err := machine.Containers(ctx); !errors.Is(err, reason) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := machine.Facts(t.Context()); err != nil {
+		t.Error("the agent needs the engine:", err)
+	}
+	host.FreezeEngine(false)
+	if _, err := machine.Containers(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -103,9 +102,22 @@ func (m *machine) Agent(ctx context.Context) (agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	// It can end while the connection lives: killed, or given up after a time without network.
+	if ended, ok := m.agent.discard(hasEnded); ok {
+		_ = ended.Close() // there is nothing left to lose
+	}
 	return m.agent.get(ctx, func(ctx context.Context) (agent.Agent, error) {
 		return client.Start(ctx, m.connection.Host, starter(ssh))
 	})
+}
+
+func hasEnded(helper agent.Agent) bool {
+	select {
+	case <-helper.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // Engine implements Machine.
@@ -134,11 +146,7 @@ func (m *machine) Facts(ctx context.Context) (agent.Facts, error) {
 		if err != nil {
 			return agent.Facts{}, err
 		}
-		facts, err := helper.Facts(ctx)
-		if err != nil && ctx.Err() == nil {
-			m.agent.forget() // its session may be gone while the connection lives
-		}
-		return facts, err
+		return helper.Facts(ctx)
 	})
 }
 
@@ -202,11 +210,11 @@ func (m *machine) diagnoseSocket(ctx context.Context) (engine.Kind, string) {
 	}
 	path := shellQuote(m.connection.Socket)
 	script := "if test -S " + path + "; then if test -w " + path + "; then echo writable; else echo denied; fi; else echo missing; fi; id -un; id -nG"
-	output, err := run(ctx, ssh, "sh -c "+shellQuote(script))
+	output, err := sshx.Run(ctx, ssh, "sh -c "+shellQuote(script), nil)
 	if err != nil {
 		return engine.Failed, ""
 	}
-	lines := strings.Split(strings.TrimSpace(output), "\n")
+	lines := strings.Split(strings.TrimSpace(string(output.Stdout)), "\n")
 	if len(lines) < 3 {
 		return engine.Failed, ""
 	}
@@ -224,6 +232,3 @@ func (m *machine) diagnoseSocket(ctx context.Context) (engine.Kind, string) {
 
 // shellQuote quotes for a POSIX shell; the login shells csh and fish read it alike.
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
-
-// errNoOutput says that a short command was cut off.
-var errNoOutput = errors.New("the command was cut off")

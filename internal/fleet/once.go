@@ -57,3 +57,16 @@ func (o *once[T]) forget() {
 	var zero T
 	o.value, o.filled, o.flight = zero, false, nil
 }
+
+// discard drops the value if it is stale, and returns it.
+func (o *once[T]) discard(stale func(T) bool) (dropped T, ok bool) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	if !o.filled || !stale(o.value) {
+		return dropped, false
+	}
+	dropped = o.value
+	var zero T
+	o.value, o.filled = zero, false
+	return dropped, true
+}

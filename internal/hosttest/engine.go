@@ -83,6 +83,13 @@ func (e *engineServer) versioned(next http.Handler) http.Handler {
 		if e.host.faults().engineDown {
 			panic(http.ErrAbortHandler) // The process is gone, and its open connections with it.
 		}
+		if e.host.faults().engineFrozen {
+			select {
+			case <-r.Context().Done(): // The client has given up.
+			case <-e.host.fleet.ctx.Done():
+			}
+			panic(http.ErrAbortHandler)
+		}
 		w.Header().Set("Api-Version", engineAPIVersion)
 		w.Header().Set("Ostype", "linux")
 		w.Header().Set("Server", "Docker/"+engineVersion+" (linux)")

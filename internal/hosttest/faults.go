@@ -4,6 +4,7 @@ package hosttest
 type faultState struct {
 	denyUser         bool
 	engineDown       bool
+	engineFrozen     bool
 	denySocket       bool
 	forbidForwarding bool
 	noNVIDIARuntime  bool
@@ -49,6 +50,12 @@ func (h *Host) EngineDown(down bool) {
 	if down {
 		h.engine.cut()
 	}
+}
+
+// FreezeEngine makes the engine's process take connections and requests and answer none, as one that
+// is stuck in its start does. FreezeEngine(false) lets later requests through.
+func (h *Host) FreezeEngine(frozen bool) {
+	h.change(func() { h.fault.engineFrozen = frozen })
 }
 
 // DenySocket takes the login user out of the docker group.

@@ -6,13 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
 )
 
+const (
+	// factsTimeout bounds a look at the node; its slowest part, nvidia-smi, is bounded there.
+	factsTimeout = 30 * time.Second
+	// listTimeout bounds the walk of a folder: the headers of a hundred shards, from a slow disk.
+	listTimeout = 2 * time.Minute
+)
+
+var (
+	errFacts = fmt.Errorf("the agent runs, but the node was not looked at within %s: a file system or a driver of the node hangs", factsTimeout)
+	errList  = fmt.Errorf("the agent runs, but the folder was not walked within %s: its file system hangs or is very slow (is it on a network?)", listTimeout)
+)
+
 // Facts implements agent.Agent.
 func (c *connection) Facts(ctx context.Context) (agent.Facts, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, errFacts)
+	defer cancel()
 	var facts agent.Facts
 	err := c.ask(ctx, "read facts", wire.PathFacts, struct{}{}, &facts)
 	return facts, err
@@ -20,6 +35,8 @@ func (c *connection) Facts(ctx context.Context) (agent.Facts, error) {
 
 // List implements agent.Agent.
 func (c *connection) List(ctx context.Context, request agent.ListRequest) (agent.Listing, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errList)
+	defer cancel()
 	var listing agent.Listing
 	err := c.ask(ctx, "list "+request.Folder, wire.PathList, request, &listing)
 	return listing, err

@@ -56,6 +56,9 @@ type stream struct {
 
 func (s stream) Close() error { return s.close() }
 
+// Done implements agent.Agent.
+func (c *connection) Done() <-chan struct{} { return c.session.ended }
+
 // Close implements agent.Agent.
 func (c *connection) Close() error {
 	// The HTTP connection has nothing to flush; its own close would only close the session too.
