@@ -38,8 +38,9 @@ build_base() {
   local root=$LAB_HOME/rootfs
   say "base system (debootstrap)"
   rm -rf "$root"
-  debootstrap --variant=minbase bookworm "$root" "${LAB_DEBIAN_MIRROR:-http://deb.debian.org/debian}" \
-    >"$LAB_HOME/debootstrap.log" 2>&1 || die "debootstrap failed, see $LAB_HOME/debootstrap.log"
+  # shellcheck disable=SC2086 # a mirror or nothing
+  debootstrap --variant=minbase bookworm "$root" ${LAB_DEBIAN_MIRROR:-} >"$LAB_HOME/debootstrap.log" 2>&1 ||
+    die "debootstrap failed, see $LAB_HOME/debootstrap.log"
   rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/*
   tar -C "$root" -c . | outer import - "$BASE_TAG" >/dev/null
   rm -rf "$root"
