@@ -248,10 +248,9 @@ func TestStop(t *testing.T) {
 				first := head()
 				test.prepare(t, first)
 				began := time.Now()
-				err := Stop(t.Context(), deployment(), both(first), released(test.after))
-				var late *ReleaseError
-				if errors.As(err, &late) != test.late || (err != nil) != test.late || test.late && !errors.Is(err, busy) {
-					t.Errorf("got %v", err)
+				late, err := Stop(t.Context(), deployment(), both(first), released(test.after))
+				if err != nil || (late != nil) != test.late || test.late && !errors.Is(late, busy) {
+					t.Errorf("got %v, %v", late, err)
 				}
 				if diff := cmp.Diff(test.journal, first.journal); diff != "" {
 					t.Error(diff)
@@ -262,6 +261,20 @@ func TestStop(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An interrupted wait is no late release, and the copies are not cleaned, so the resource must stay.
+func TestStopIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		first := head()
+		first.serving(t, deployment(), nil)
+		busy := func(context.Context) error { return errors.New("2 of 2 GPUs are taken") }
+		if late, err := Stop(ctx, deployment(), both(first), busy); late != nil || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, %v", late, err)
+		}
+	})
 }
 
 func TestComplete(t *testing.T) {

@@ -9,35 +9,35 @@ import (
 )
 
 // Stop removes the server and unfinished copies of weights; the weights themselves stay. Released
-// asks Ray once whether the GPUs are free; after a bounded wait a [*ReleaseError] says that they are
-// not, and the server is gone all the same. Nothing is awaited if there was no server. A container
-// of that name that is not ours is left alone.
-func Stop(ctx context.Context, spec Spec, machines Machines, released func(context.Context) error) error {
+// asks Ray once whether the GPUs are free; if they are not after a bounded wait, late says so, and
+// the rest is done all the same. Nothing is awaited if there was no server. A container of that name
+// that is not ours is left alone.
+func Stop(ctx context.Context, spec Spec, machines Machines, released func(context.Context) error) (late *ReleaseError, err error) {
 	machine, err := machines.of(spec.Cluster.Head().Host)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	docker, err := machine.Engine(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	container, err := docker.Container(ctx, spec.ContainerName())
 	switch {
 	case err == nil && spec.owns(container):
 		if err := docker.Remove(ctx, container.ID, stopGrace); err != nil {
-			return err
+			return nil, err
 		}
 		machine.Changed()
-		err = poll(ctx, releaseLimit, released)
-		if err != nil {
-			err = &ReleaseError{Host: machine.Host(), Err: err}
+		if err := poll(ctx, releaseLimit, released); err != nil {
+			if ctx.Err() != nil {
+				return nil, err // The wait was cut short, which says nothing about the GPUs.
+			}
+			late = &ReleaseError{Host: machine.Host(), Err: err}
 		}
-	case errors.Is(err, engine.ErrNotFound) || err == nil:
-		err = nil
-	default:
-		return err
+	case err != nil && !errors.Is(err, engine.ErrNotFound):
+		return nil, err
 	}
-	return errors.Join(err, clean(ctx, spec, machines))
+	return late, clean(ctx, spec, machines)
 }
 
 // clean removes unfinished copies. A source that cannot be placed has none.

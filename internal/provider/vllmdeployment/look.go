@@ -174,10 +174,9 @@ func stop(ctx context.Context, deployment opened) (warning string, err error) {
 	released := func(ctx context.Context) error {
 		return ray.CheckReleased(ctx, deployment.cluster(), deployment.machines)
 	}
-	err = vllm.Stop(ctx, deployment.spec, deployment.machines, released)
-	var late *vllm.ReleaseError
-	if errors.As(err, &late) {
-		return late.Error(), nil
+	late, err := vllm.Stop(ctx, deployment.spec, deployment.machines, released)
+	if late != nil {
+		warning = late.Error()
 	}
-	return "", err
+	return warning, err
 }
