@@ -38,28 +38,28 @@ fault_image_missing() { # [NODE=2] [ray|vllm]: the image is not in the node's st
   echo "$(node_name "$i"): image $image is removed"
 }
 
-# shard_on NODE-NUMBER: file of the second shard, in the model's folder or in a hub cache.
-shard_on() {
-  local found
+# find_shard NODE-NUMBER NN: file of the shard NN, in the model's folder or in a hub cache.
+find_shard() {
   # shellcheck disable=SC2016 # expands in the node
-  found=$(inside "$1" sh -c 'find "$1" /home/*/.cache/huggingface/hub -name "*-00002-of-*.safetensors" 2>/dev/null | head -n1' \
-    sh "$MODEL_PATH")
-  [[ -n $found ]] || die "$(node_name "$1") has no second shard of a model, neither in $MODEL_PATH nor in a hub cache"
-  echo "$found"
+  inside "$1" sh -c 'find "$1" /home/*/.cache/huggingface/hub -name "*-000$2-of-*.safetensors" 2>/dev/null | head -n1' \
+    sh "$MODEL_PATH" "$2"
 }
+no_model() { die "$(node_name "$1") has no second shard of a model, neither in $MODEL_PATH nor in a hub cache"; }
 
 fault_weights_truncated() { # [NODE=2]: the second shard ends after 1 MB
   local i shard; i=$(node_index "${1:-2}")
-  shard=$(shard_on "$i")
+  shard=$(find_shard "$i" 02)
+  [[ -n $shard ]] || no_model "$i"
   inside "$i" truncate -s '<1000000' "$(inside "$i" realpath "$shard")"
   echo "$(node_name "$i"): $shard is cut to 1000000 bytes"
 }
 
 fault_weights_deleted() { # [NODE=2]: the second shard is gone
   local i shard; i=$(node_index "${1:-2}")
-  shard=$(shard_on "$i") || exit 1
-  inside "$i" rm -f "$(inside "$i" realpath "$shard")" "$shard"
-  echo "$(node_name "$i"): $shard is deleted"
+  shard=$(find_shard "$i" 02)
+  [[ -n $shard || -n $(find_shard "$i" 01) ]] || no_model "$i"
+  [[ -z $shard ]] || inside "$i" rm -f "$(inside "$i" realpath "$shard")" "$shard"
+  echo "$(node_name "$i"): ${shard:-the second shard} is deleted"
 }
 
 # heal_image NODE-NUMBER IMAGE: as its peers have it.
