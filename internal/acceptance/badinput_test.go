@@ -161,6 +161,12 @@ func nodeMistakes(w *memory) []mistake {
 	breakIt, mend := taken(6379)
 	list = append(list, mistake{name: "port of Ray taken", breakIt: breakIt, mend: mend,
 		says: []string{"Error: Unable to plan ray_cluster spark", at("ray_cluster.pair"), "6379", "ss -ltnp"}})
+	breakIt = one(a, func(h *hosttest.Host) {
+		h.RunContainer("vllm-tiny", hosttest.Spec{Image: hosttest.DefaultImage, Command: []string{"sleep", "1d"}})
+	})
+	mend = one(a, func(h *hosttest.Host) { h.RemoveContainer("vllm-tiny") })
+	list = append(list, mistake{name: "name of vLLM's container taken", breakIt: breakIt, mend: mend,
+		says: []string{"Error: Unable to plan vllm_deployment tiny", at("vllm_deployment.tiny"), "container vllm-tiny was not made by this provider", "docker rm -f vllm-tiny"}})
 	breakIt, mend = taken(8000)
 	return append(list, mistake{name: "port of vLLM taken", breakIt: breakIt, mend: mend,
 		says: []string{"Error: Unable to plan vllm_deployment tiny", at("vllm_deployment.tiny"), "8000", "ss -ltnp"}})

@@ -52,6 +52,35 @@ func (e *ReleaseError) Error() string {
 // Unwrap gives the cause.
 func (e *ReleaseError) Unwrap() error { return e.Err }
 
+// TakenError says that somebody else has what a server needs on the head's node: the name of its
+// container, or its port.
+type TakenError struct {
+	Host string
+	// Container is its name, if that is taken.
+	Container string
+	// Port, if that is taken; Hostname is the node's.
+	Port     int
+	Hostname string
+}
+
+// Error implements error.
+func (e *TakenError) Error() string {
+	if e.Container != "" {
+		return fmt.Sprintf("%s: container %s was not made by this provider for this deployment, so it is not touched; remove it (docker rm -f %s), or choose another name",
+			e.Host, e.Container, e.Container)
+	}
+	return fmt.Sprintf("%s: port %d is taken by another program on %s (see: sudo ss -ltnp 'sport = :%d'); stop it, or choose another port",
+		e.Host, e.Port, e.Hostname, e.Port)
+}
+
+// Attribute of the resource that decides what is taken.
+func (e *TakenError) Attribute() string {
+	if e.Container != "" {
+		return "name"
+	}
+	return "port"
+}
+
 // logTail is how many lines of the log an error carries.
 const logTail = 40
 

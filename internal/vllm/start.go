@@ -3,9 +3,6 @@ package vllm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/diagnose"
@@ -52,7 +49,7 @@ type starter struct {
 }
 
 // Start replaces the server and returns when it has answered a completion. The weights must be
-// there. Errors are [*Error], or those of the layers below. A server that failed is left as it
+// there. Errors are [*Error], [*TakenError], or those of the layers below. A server that failed is left as it
 // ended, so that its log can be read; one that can never become ready is removed.
 func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, report func(string)) error {
 	machine, err := machines.of(spec.Cluster.Head().Host)
@@ -94,7 +91,7 @@ func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, r
 	if err != nil {
 		return run.failed("prepare the server", "the head cannot run it", err)
 	}
-	if err := run.clear(ctx, facts.Listening); err != nil {
+	if err := run.clear(ctx, found{facts: facts, containers: containers}); err != nil {
 		return err
 	}
 	report("waiting for free GPUs")
@@ -108,23 +105,11 @@ func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, r
 	return run.ready(ctx)
 }
 
-// clear makes room: the port must be free but for our own server, which is removed.
-func (s *starter) clear(ctx context.Context, listening []int) error {
-	old, err := s.engine.Container(ctx, s.spec.ContainerName())
-	exists := !errors.Is(err, engine.ErrNotFound)
-	if err != nil && exists {
+// clear makes room: name and port must be free but for our own server, which is removed.
+func (s *starter) clear(ctx context.Context, look found) error {
+	old, exists := look.container(s.spec.ContainerName())
+	if err := s.spec.taken(look, s.spec.owns); err != nil {
 		return err
-	}
-	if exists && !s.spec.owns(old) {
-		return s.failed("replace container "+old.Spec.Name, "it was not made by this provider, which does not remove what is not its own; remove it with docker rm -f, or give the deployment another name", nil)
-	}
-	held, _ := flagValue(old.Spec.Command, "--port")
-	own := exists && old.Status == running && held == strconv.Itoa(s.spec.port())
-	if slices.Contains(listening, s.spec.port()) && !own {
-		finding, _ := diagnose.Explain("OSError: [Errno 98] Address already in use", diagnose.Evidence{Port: s.spec.port()})
-		failure := s.failed(fmt.Sprintf("take port %d", s.spec.port()), "it is taken", nil)
-		failure.Finding = finding
-		return failure
 	}
 	if !exists {
 		return nil
@@ -169,12 +154,6 @@ func (s *starter) evidence() diagnose.Evidence {
 		evidence.Waited = time.Since(s.began)
 	}
 	return evidence
-}
-
-// owns says whether a container was made by the provider for this deployment.
-func (s Spec) owns(container engine.Container) bool {
-	labels := container.Spec.Labels
-	return labels[fleet.LabelResource] == Resource && labels[fleet.LabelName] == s.Name
 }
 
 // poll asks once a second until the answer is nil, and returns the last answer at the limit. A nil

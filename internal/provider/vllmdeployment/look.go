@@ -3,12 +3,7 @@ package vllmdeployment
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strconv"
 
-	"github.com/spark-stack/terraform-provider-spark/internal/engine"
-	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
@@ -115,33 +110,6 @@ func checkImage(ctx context.Context, deployment opened) error {
 	spec := deployment.cluster()
 	spec.Image = deployment.spec.Image
 	return ray.CheckImage(ctx, spec, deployment.machines)
-}
-
-// checkFree proves that nothing else has the server's port or the container's name on the head.
-func checkFree(ctx context.Context, deployment opened) error {
-	head := deployment.spec.Cluster.Head().Host
-	machine := deployment.machines[head]
-	containers, err := machine.Containers(ctx)
-	if err != nil {
-		return err
-	}
-	// A server of ours may be the one that a replaced deployment had under its earlier name; if it is
-	// another's, the start finds the port taken.
-	port := strconv.Itoa(deployment.spec.Port)
-	ours := slices.ContainsFunc(containers, func(one engine.Container) bool {
-		at := slices.Index(one.Spec.Command, "--port") + 1
-		return one.Spec.Name == deployment.spec.ContainerName() ||
-			one.Spec.Labels[fleet.LabelResource] == vllm.Resource && at > 0 && at < len(one.Spec.Command) && one.Spec.Command[at] == port
-	})
-	facts, err := machine.Facts(ctx)
-	if err != nil {
-		return err
-	}
-	if !ours && slices.Contains(facts.Listening, deployment.spec.Port) {
-		return fmt.Errorf("%s: port %d is taken by another program on %s (see: sudo ss -ltnp 'sport = :%d'); stop it, or choose another port",
-			head, deployment.spec.Port, facts.Hostname, deployment.spec.Port)
-	}
-	return nil
 }
 
 // reconcile brings the weights to every node, then starts the server if it must. It returns the

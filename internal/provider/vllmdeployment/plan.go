@@ -2,6 +2,7 @@ package vllmdeployment
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 
@@ -63,7 +64,7 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 		state = nil
 	}
 	if state == nil {
-		r.planCreate(ctx, &plan, deployment, request.State.Raw.IsNull(), &response.Diagnostics)
+		r.planCreate(ctx, &plan, deployment, &response.Diagnostics)
 	} else {
 		manifest, diags := keptManifest(ctx, request.Private)
 		response.Diagnostics.Append(diags...)
@@ -75,18 +76,15 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 }
 
 // planCreate looks at the nodes, so that what cannot work fails before anything is changed.
-func (r *deploymentResource) planCreate(ctx context.Context, plan *model, deployment opened, fresh bool, diags *diag.Diagnostics) {
+func (r *deploymentResource) planCreate(ctx context.Context, plan *model, deployment opened, diags *diag.Diagnostics) {
 	doing := "plan vllm_deployment " + deployment.spec.Name
 	manifest, err := discover(ctx, deployment)
 	if err != nil {
 		shared.Unable(diags, path.Root("model"), doing, err)
 		return
 	}
-	if fresh {
-		if err := checkFree(ctx, deployment); err != nil {
-			shared.Unable(diags, path.Root("port"), doing, err)
-			return
-		}
+	if !r.free(ctx, deployment, diags) {
+		return
 	}
 	if err := checkImage(ctx, deployment); err != nil {
 		shared.Unable(diags, path.Root("image"), doing, err)
@@ -111,6 +109,9 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 	session := sessionOf(plan.Cluster)
 	plan.planWeights(deployment, manifest)
 	replace := session.IsUnknown() || vllm.Decide(want, seen) != "" || !state.Weights.Equal(plan.Weights)
+	if replace && !r.free(ctx, deployment, diags) {
+		return
+	}
 	if replace && want.Image != seen.Image {
 		if err := checkImage(ctx, deployment); err != nil {
 			shared.Unable(diags, path.Root("image"), "plan vllm_deployment "+deployment.spec.Name, err)
@@ -118,6 +119,22 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 		}
 	}
 	plan.planServer(want, session, replace)
+}
+
+// free reports whether a new server would find its name and port free. A head that may stay away
+// (unreachable = "keep") is not judged.
+func (r *deploymentResource) free(ctx context.Context, deployment opened, diags *diag.Diagnostics) bool {
+	err := vllm.CheckFree(ctx, deployment.spec, deployment.machines)
+	if err == nil || r.data.KeepUnreachable && shared.Unreachable(err) {
+		return true
+	}
+	at := path.Empty()
+	var taken *vllm.TakenError
+	if errors.As(err, &taken) {
+		at = path.Root(taken.Attribute())
+	}
+	shared.Unable(diags, at, "plan vllm_deployment "+deployment.spec.Name, err)
+	return false
 }
 
 // planServer writes the wanted server.
