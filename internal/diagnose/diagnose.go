@@ -1,6 +1,6 @@
 // Package diagnose maps what a log says, with the evidence of what else was seen, to a cause and a
-// next step. It is pure. The rows are those of the failure catalogue (docs), whose numbers are
-// stable: a finding cites the row it comes from.
+// next step. It is pure. Every rule has a number that is stable, so that tests and notes can name it:
+// a finding cites the one that it comes from.
 package diagnose
 
 import (
@@ -37,7 +37,7 @@ type Evidence struct {
 
 // Finding is a diagnosed failure.
 type Finding struct {
-	// Row of the failure catalogue.
+	// Row is the number of the rule.
 	Row int
 	// Host is where it happened, if the line tells and the evidence knows the address.
 	Host string

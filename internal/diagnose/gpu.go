@@ -2,7 +2,7 @@ package diagnose
 
 import "fmt"
 
-// gpuRules are section 4 of the catalogue: GPU, driver, container toolkit, architecture.
+// gpuRules know GPU, driver, container toolkit, architecture.
 func gpuRules() []rule {
 	return []rule{
 		{49, `could not select device driver "[^"]*" with capabilities: \[\[gpu\]\]`, true, fixed(

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// identityRules are section 1 of the catalogue: one node known by two addresses.
+// identityRules know one node known by two addresses.
 func identityRules() []rule {
 	return []rule{
 		// Ray 2.53 to 2.60; before it is given up after 1800 s, vLLM's own line comes at 10, 30, 70 s.

@@ -8,7 +8,7 @@ import (
 // readyLimit is a little below vLLM's own limit for a start, 600 s by default.
 const readyLimit = 590 * time.Second
 
-// lifeRules are section 7 of the catalogue as far as starting and dying go. The last ones are
+// lifeRules know how a server starts and dies. The last ones are
 // consequences and explain little; they come last.
 func lifeRules() []rule {
 	return []rule{

@@ -2,7 +2,7 @@ package diagnose
 
 import "strings"
 
-// linkRules are section 3 of the catalogue: RDMA, NCCL and the link.
+// linkRules know RDMA, NCCL and the link.
 func linkRules() []rule {
 	return []rule{
 		{34, `ibv_modify_qp failed with (?:error )?(?:110\b|Connection timed out)`, false, fixed(
@@ -18,7 +18,7 @@ func linkRules() []rule {
 // memlock tells the container's limit from the kernel's fault, which has the same message.
 func memlock(_ []string, evidence Evidence) (string, string) {
 	if strings.HasPrefix(evidence.Kernel, "7.0.0-") {
-		return "RDMA could not register memory. On the kernel " + evidence.Kernel + " that also happens without any limit: kexec handover reserves the memory (row 37).",
+		return "RDMA could not register memory. On the kernel " + evidence.Kernel + " that also happens without any limit: kexec handover reserves the memory.",
 			"Boot with kho=off or with a 6.17 kernel; if that does not help, the Ray container lacks an unlimited memlock."
 	}
 	return "RDMA could not register memory: the Ray container lacks an unlimited memlock or CAP_IPC_LOCK.",

@@ -4,7 +4,7 @@ import "fmt"
 
 const gib = 1 << 30
 
-// memoryRules are section 5 of the catalogue: GB10's one memory for host and GPU.
+// memoryRules know GB10's one memory for host and GPU.
 func memoryRules() []rule {
 	return []rule{
 		{57, `Free memory on device (\S+) \(([\d.]+)/([\d.]+) GiB\) on startup is less than desired GPU memory utilization \(([\d.]+), ([\d.]+) GiB\)`, false, pageCache},

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// modelRules are sections 6 and 7 of the catalogue as far as model, hub and flags go.
+// modelRules know the model, the hub and the flags.
 func modelRules() []rule {
 	return []rule{
 		{69, `(?:SafetensorError: )?Error while deserializing header: (\w+)|SafetensorError`, true, func(match []string, _ Evidence) (string, string) {
@@ -14,7 +14,7 @@ func modelRules() []rule {
 		}},
 		{73, `GatedRepoError|gated repo|(?:401|403) Client Error[^\n]*huggingface`, true, fixed(
 			"The hub refuses the model: its licence was not accepted by this account, or there is no token.",
-			"Accept the licence on the model's page, then give the provider a token of that account.")},
+			"Serving asks no hub unless env says so: remove HF_HUB_OFFLINE=0 from env and copy the model to a node with `hf download` and an account that accepted its licence.")},
 		{74, `429 Client Error[^\n]*`, true, fixed(
 			"The hub refuses because it is asked too often: something asks it at every start, although the files are here.",
 			"Remove HF_HUB_OFFLINE=0 from env; the server then uses only what is on the node.")},

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// rayRules are section 2 of the catalogue: Ray's processes and versions.
+// rayRules know Ray's processes and versions.
 func rayRules() []rule {
 	return []rule{
 		{20, `ray: (?:command )?not found|exec: "ray": executable file not found|No module named 'ray'|Failed to import Ray`, true, noRay},

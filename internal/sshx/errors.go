@@ -71,7 +71,7 @@ func (e *Error) Advice() string {
 		if e.Step == stepDial {
 			return "No answer came to the TCP connection: the host is off, the address is wrong, or a firewall drops the packets. Check with ping and ssh from this machine."
 		}
-		return fmt.Sprintf("The port accepted the connection, but sshd did not finish its part of the %s in time. The host may be overloaded or frozen: check its console, or raise the timeout.", e.Step)
+		return fmt.Sprintf("The port accepted the connection, but sshd did not finish its part of the %s in time. The host may be overloaded or frozen: check its console.", e.Step)
 	case NotSSH:
 		return fmt.Sprintf("What listens on port %d closed the connection or spoke another protocol. Check the port; a busy sshd also does this when MaxStartups is exceeded, or when it blocks this address.", e.Port)
 	case UnknownHostKey:
@@ -85,7 +85,7 @@ func (e *Error) Advice() string {
 	case AuthFailed:
 		return e.authAdvice()
 	case NoKey:
-		return "Give a private key (content or file, with its passphrase if it is encrypted), start an SSH agent that holds one, or create ~/.ssh/id_ed25519 with ssh-keygen."
+		return "Name a private key file without a passphrase (private_key_file), start an SSH agent that holds the key, or create ~/.ssh/id_ed25519 with ssh-keygen."
 	case ForwardingForbidden:
 		return "The sshd configuration (AllowTcpForwarding, AllowStreamLocalForwarding, DisableForwarding) or a restriction on the key in authorized_keys forbids it. Allow it for this user; add port-forwarding after restrict in authorized_keys."
 	case ConnectFailed:

@@ -95,8 +95,8 @@ func TestStageFailures(t *testing.T) {
 					t.Errorf("code %q, want %q", failed.Code, test.code)
 				}
 				for _, part := range test.says {
-					if !strings.Contains(err.Error(), part) {
-						t.Errorf("%q is not in %s", part, err)
+					if text := err.Error() + "\n" + failed.Advice; strings.Count(text, part) != 1 {
+						t.Errorf("%q is not once in %s", part, text)
 					}
 				}
 			})

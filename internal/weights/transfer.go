@@ -36,9 +36,9 @@ type TransferError struct {
 	Err    error
 }
 
-// Error implements error.
+// Error implements error. The advice is not part of it: who shows the error adds it.
 func (e *TransferError) Error() string {
-	return fmt.Sprintf("copy weights from %s (%s) to %s (%s): %s: %v. %s", e.From, e.FromAddress, e.To, e.ToAddress, e.Step, e.Err, e.Advice)
+	return fmt.Sprintf("copy weights from %s (%s) to %s (%s): %s: %v", e.From, e.FromAddress, e.To, e.ToAddress, e.Step, e.Err)
 }
 
 // Unwrap gives the cause.
