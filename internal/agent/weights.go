@@ -14,7 +14,8 @@ type File struct {
 	// Damage says what is wrong with the file's own structure ("header ends beyond the file",
 	// "120 of 200 bytes of tensors"); empty if nothing is or nothing can be told.
 	Damage string `json:"damage,omitempty"`
-	// SHA256 is the hex digest of the content; empty unless it was asked for.
+	// SHA256 is the hex digest of the content as far as it is known: a transfer makes it, a listing
+	// does not.
 	SHA256 string `json:"sha256,omitempty"`
 }
 
@@ -24,8 +25,6 @@ type ListRequest struct {
 	Folder string `json:"folder"`
 	// Below limits the walk to one path below Folder, such as "snapshots/<revision>"; empty walks all.
 	Below string `json:"below,omitempty"`
-	// Hash names the files to digest (reads them whole).
-	Hash []string `json:"hash,omitempty"`
 }
 
 // Listing is the answer: every regular file (links followed), sorted by name. Hidden files and

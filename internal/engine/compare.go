@@ -43,7 +43,7 @@ func compareMounts(a, b Mount) int {
 
 // SpecDifferences says in words what of a container's frame is not as wanted: mounts, namespaces,
 // shared memory, devices, capabilities, GPUs and memlock. Image, command and environment are not
-// its business (see EnvDifferences). What want leaves to the engine is not compared, nor is what
+// its business. What want leaves to the engine is not compared, nor is what
 // the container has on top, except for mounts that take the place of ours.
 //
 // names gives the names of the machine's containers by id: the engine stores "container:<id>" where
@@ -88,29 +88,6 @@ func SpecDifferences(want, seen ContainerSpec, names map[string]string) []string
 	if want.UnlimitedMemlock && !seen.UnlimitedMemlock {
 		differ("locked memory is limited")
 	}
-	return found
-}
-
-// EnvDifferences are the names of the variables that are missing, have another value, or come
-// neither from want nor from the image. Names alone: a value may be a secret.
-func EnvDifferences(want, seen, imageEnv map[string]string) []string {
-	expected := maps.Clone(imageEnv)
-	if expected == nil {
-		expected = map[string]string{}
-	}
-	maps.Copy(expected, want)
-	var found []string
-	for name, value := range expected {
-		if got, ok := seen[name]; !ok || got != value {
-			found = append(found, name)
-		}
-	}
-	for name := range seen {
-		if _, ok := expected[name]; !ok {
-			found = append(found, name)
-		}
-	}
-	slices.Sort(found)
 	return found
 }
 

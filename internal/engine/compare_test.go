@@ -99,21 +99,6 @@ func TestSpecDifferences(t *testing.T) {
 	}
 }
 
-func TestEnvDifferences(t *testing.T) {
-	image := map[string]string{"PATH": "/bin", "CUDA": "13"}
-	want := map[string]string{"PATH": "/opt", "HOST": "a", "NEW": "1"}
-	seen := map[string]string{"PATH": "/opt", "CUDA": "12", "HOST": "b", "STRAY": "x"}
-	if difference := cmp.Diff([]string{"CUDA", "HOST", "NEW", "STRAY"}, EnvDifferences(want, seen, image)); difference != "" {
-		t.Error(difference)
-	}
-	if found := EnvDifferences(nil, nil, nil); len(found) != 0 {
-		t.Errorf("%v", found)
-	}
-	if image["PATH"] != "/bin" {
-		t.Error("the image's environment was changed")
-	}
-}
-
 func TestBound(t *testing.T) {
 	tests := map[string]Mount{
 		"/models:/m:ro,Z":  {Source: "/models", Target: "/m", ReadOnly: true},

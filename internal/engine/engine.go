@@ -62,14 +62,10 @@ type Version struct {
 type Image struct {
 	// ID is the content address, "sha256:…".
 	ID string
-	// References are the tags and digests that name it.
-	References []string
 	// Architecture is Go's name of it: "arm64", "amd64".
 	Architecture string
 	// Env is the environment baked into the image.
 	Env map[string]string
-	// Size in bytes.
-	Size int64
 }
 
 // Mount binds a folder of the host, or a named volume, into a container.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 
 	"github.com/moby/moby/client"
 )
@@ -20,9 +19,7 @@ func (d *docker) Image(ctx context.Context, reference string) (Image, error) {
 	}
 	image := Image{
 		ID:           seen.ID,
-		References:   slices.Concat(seen.RepoTags, seen.RepoDigests),
 		Architecture: seen.Architecture,
-		Size:         seen.Size,
 		Env:          map[string]string{},
 	}
 	if seen.Config != nil {

@@ -72,8 +72,6 @@ func fault(want, file agent.File, found bool) string {
 		return fmt.Sprintf("%d of %d bytes", file.Size, want.Size)
 	case file.Damage != "":
 		return file.Damage
-	case want.SHA256 != "" && file.SHA256 != "" && file.SHA256 != want.SHA256:
-		return "content differs from its sha256"
 	}
 	return ""
 }

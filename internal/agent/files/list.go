@@ -11,14 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
-	"github.com/spark-stack/terraform-provider-spark/internal/agent/disk"
 )
-
-// hashers is how many files are digested at once: enough for the disk, and the node keeps cores.
-const hashers = 2
 
 // walker lists one folder.
 type walker struct {
@@ -26,8 +21,6 @@ type walker struct {
 	root    *os.Root
 	real    string
 	listing *agent.Listing
-	// content maps a listed name to the path that is opened for it.
-	content map[string]string
 }
 
 // List walks a folder. Real is where it lies, folder how the listing calls it. Free space is the
@@ -56,14 +49,14 @@ func List(ctx context.Context, real, folder string, request agent.ListRequest) (
 		return listing, fmt.Errorf("%s is not a folder", path.Join(folder, below))
 	}
 	listing.Exists = true
-	w := &walker{ctx: ctx, root: root, real: real, listing: &listing, content: map[string]string{}}
+	w := &walker{ctx: ctx, root: root, real: real, listing: &listing}
 	if err := w.folder(below, below, nil); err != nil {
 		return listing, fmt.Errorf("list %s: %w", path.Join(folder, below), err)
 	}
 	slices.SortFunc(listing.Files, func(a, b agent.File) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(listing.Shards)
 	listing.Shards = slices.Compact(listing.Shards)
-	return listing, w.hash(request.Hash)
+	return listing, nil
 }
 
 // folder walks one folder. Name is how it is listed, at the path that is opened; they differ below a
@@ -82,7 +75,7 @@ func (w *walker) folder(name, at string, above []fs.FileInfo) error {
 		return err
 	}
 	if slices.ContainsFunc(above, func(other fs.FileInfo) bool { return os.SameFile(info, other) }) {
-		w.add(agent.File{Name: name, Damage: "link leads in a circle"}, "")
+		w.add(agent.File{Name: name, Damage: "link leads in a circle"})
 		return nil
 	}
 	entries, err := opened.ReadDir(-1)
@@ -161,7 +154,7 @@ func (w *walker) link(name, at string, above []fs.FileInfo) error {
 	default:
 		return nil
 	}
-	w.add(file, "")
+	w.add(file)
 	return nil
 }
 
@@ -173,14 +166,11 @@ func (w *walker) file(file agent.File, at string, info fs.FileInfo) {
 		damage = "cannot be read: " + err.Error()
 	}
 	file.Damage = damage
-	w.add(file, at)
+	w.add(file)
 }
 
-func (w *walker) add(file agent.File, at string) {
+func (w *walker) add(file agent.File) {
 	w.listing.Files = append(w.listing.Files, file)
-	if at != "" {
-		w.content[file.Name] = at
-	}
 }
 
 // check looks into the files whose structure tells whether they are whole.
@@ -201,37 +191,4 @@ func (w *walker) check(file agent.File, at string) (string, error) {
 	shards, damage, err := checkIndex(opened, file.Size, path.Dir(file.Name))
 	w.listing.Shards = append(w.listing.Shards, shards...)
 	return damage, err
-}
-
-// hash digests the files that were asked for, as far as they are there.
-func (w *walker) hash(names []string) error {
-	var wait sync.WaitGroup
-	turn := make(chan struct{}, hashers)
-	for i := range w.listing.Files {
-		file := &w.listing.Files[i]
-		at, found := w.content[file.Name]
-		if !found || !slices.Contains(names, file.Name) {
-			continue
-		}
-		turn <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-turn }()
-			digest, err := w.digest(at)
-			file.SHA256 = digest
-			if err != nil && file.Damage == "" {
-				file.Damage = "cannot be read: " + err.Error()
-			}
-		})
-	}
-	wait.Wait()
-	return context.Cause(w.ctx)
-}
-
-func (w *walker) digest(at string) (string, error) {
-	opened, err := w.root.Open(at)
-	if err != nil {
-		return "", err
-	}
-	defer opened.Close() //nolint:errcheck // It is only read.
-	return disk.Digest(w.ctx, opened)
 }

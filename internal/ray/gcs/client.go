@@ -106,22 +106,6 @@ func (c *Client) Status(ctx context.Context) (Table, error) {
 	return table, nil
 }
 
-// Open says whether the GCS answers a caller that has no token: with token authentication on it
-// must not. A worker that joins with a token proves nothing about the head.
-func Open(ctx context.Context, dial Dialer, address string) (bool, error) {
-	client, err := New(dial, address, "")
-	if err != nil {
-		return false, err
-	}
-	_, err = ask(ctx, client, callNodes, decodeNodes)
-	err = errors.Join(err, client.Close())
-	var typed *Error
-	if errors.As(err, &typed) && typed.Kind == Unauthenticated {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // ask makes one call with an empty request: for these three, it means "all".
 func ask[T any](ctx context.Context, c *Client, call string, decode func([]byte) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)

@@ -94,14 +94,6 @@ func TestToken(t *testing.T) {
 		_, err := ask(t, config, token)
 		wantKind(t, err, gcs.Unauthenticated)
 	}
-	for want, config := range map[bool]gcstest.Config{false: config, true: {Table: pair}} {
-		server := gcstest.Start(config)
-		open, err := gcs.Open(t.Context(), server.Dial, address)
-		server.Close()
-		if err != nil || open != want {
-			t.Errorf("open is %v (%v), want %v", open, err, want)
-		}
-	}
 }
 
 func TestUnparsable(t *testing.T) {
