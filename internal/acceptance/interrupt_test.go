@@ -28,8 +28,16 @@ func TestInterrupted(t *testing.T) {
 	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 30 * time.Second}
 
 	s.interrupt(t, "Ray starts", func() bool { return w.has(a, "ray-spark") })
-	s.interrupt(t, "weights travel", func() bool { return w.exists(b, w.modelPath()) })
+	partial := w.modelPath() + "/.spark-partial/padding.bin"
+	var begun os.FileInfo
+	s.interrupt(t, "weights travel", func() (underWay bool) {
+		begun, underWay = w.stat(b, partial)
+		return underWay
+	})
 	s.interrupt(t, "vLLM loads", func() bool { return w.has(a, "vllm-tiny") })
+	if copied, exists := w.stat(b, padding); !exists || !os.SameFile(begun, copied) {
+		t.Error("the unfinished copy was thrown away and begun anew")
+	}
 	s.ws.Apply()
 	s.ws.Empty()
 	s.destroyed(t)

@@ -21,6 +21,7 @@ func TestLife(t *testing.T) {
 		{"worker removed and added", workerLeaves},
 		{"another name of the cluster", renamed},
 		{"another name of the deployment", renamedDeployment},
+		{"port that is taken", takenPort},
 		{"another head", otherHead},
 		{"another image", otherImage},
 		{"container of one worker removed", driftBesideOthers},
@@ -100,6 +101,19 @@ func renamedDeployment(t *testing.T, s stage) {
 	s.ws.Empty()
 	s.with(t, func(c *config) { c.deployment = `name = "$deployment"` })
 	s.ws.Apply()
+	s.back(t)
+}
+
+// takenPort: a plan that moves the server to a port of another program fails before the server stops.
+func takenPort(t *testing.T, s stage) {
+	w, _ := s.w.(*memory)
+	w.fleet.Host(a).TakePort(8100)
+	s.with(t, func(c *config) { c.deployment = "port = 8100" })
+	s.says(t, "plan", s.ws.PlanFails(), []string{"Error: Unable to plan vllm_deployment tiny", "port 8100 is taken by another program on $a.name"})
+	w.fleet.Host(a).FreePort(8100)
+	plan := s.planned(t, func(c *config) { c.deployment = "port = 8100" })
+	s.actions(t, plan, "vllm_deployment.tiny update")
+	s.repaired(t, scenario{replaced: "$a.name/$vllm"})
 	s.back(t)
 }
 

@@ -36,6 +36,9 @@ type Server struct {
 	OOMKilled bool
 }
 
+// Exists says whether there is a container, whatever it does.
+func (s Server) Exists() bool { return s.Container != missing && s.Container != "" }
+
 // Want is the server as it shall be, from the declaration alone.
 func Want(spec Spec) Server {
 	env := maps.Clone(spec.Env)
@@ -53,7 +56,7 @@ func Want(spec Spec) Server {
 func Lines(want, seen Server, currentSession string) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, want.Host+": "+fmt.Sprintf(format, args...)) }
-	if seen.Container == missing || seen.Container == "" {
+	if !seen.Exists() {
 		add("server container is missing")
 		return lines
 	}
@@ -84,7 +87,7 @@ func Lines(want, seen Server, currentSession string) []string {
 // Decide says why the server must be replaced; empty if it must not.
 func Decide(want, seen Server) string {
 	switch {
-	case seen.Container == missing || seen.Container == "":
+	case !seen.Exists():
 		return "container is missing"
 	case seen.Container != want.Container:
 		return "container is " + seen.Container + ending(seen)

@@ -113,18 +113,18 @@ func checkImage(ctx context.Context, deployment opened) error {
 }
 
 // reconcile brings the weights to every node, then starts the server if it must. It returns the
-// manifest with the digests that copies proved.
-func reconcile(ctx context.Context, deployment opened, manifest weights.Manifest, restart bool) (weights.Manifest, error) {
+// manifest with the digests that copies proved, and whether the server was touched.
+func reconcile(ctx context.Context, deployment opened, manifest weights.Manifest, restart bool) (accepted weights.Manifest, started bool, err error) {
 	report := shared.Progress(ctx, "vllm_deployment "+deployment.spec.Name)
 	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
 	if err != nil {
-		return manifest, err
+		return manifest, false, err
 	}
 	manifest, err = weights.Stage(ctx, manifest, hosts, func(progress weights.Progress) { report(progress.String()) })
 	if err != nil || !restart {
-		return manifest, err
+		return manifest, false, err
 	}
-	return manifest, vllm.Start(ctx, deployment.spec, deployment.machines, deployment.hooks(), report)
+	return manifest, true, vllm.Start(ctx, deployment.spec, deployment.machines, deployment.hooks(), report)
 }
 
 // hooks are the questions to Ray that the server's life depends on.

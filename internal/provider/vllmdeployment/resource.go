@@ -93,14 +93,21 @@ type private interface {
 }
 
 // apply stages the weights, starts the server if it must, looks again and stores what is; an act
-// that failed half way stores the truth too.
+// that failed half way stores the truth too, but for a create that left no server behind.
 func (r *deploymentResource) apply(ctx context.Context, doing string, plan model, deployment opened, manifest weights.Manifest, restart bool, state *tfsdk.State, keep private, diags *diag.Diagnostics) {
-	accepted, failed := reconcile(ctx, deployment, manifest, restart)
+	fresh := state.Raw.IsNull()
+	accepted, started, failed := reconcile(ctx, deployment, manifest, restart)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
 	seen, err := look(after, deployment, accepted)
 	if err != nil {
 		seen = unseen(deployment, accepted)
+	}
+	if fresh && failed != nil && (!started || err == nil && !seen.server.Exists()) {
+		// Nothing of ours runs. With a state Terraform would delete before it creates again, and a
+		// delete throws away the unfinished copies that the next create goes on with.
+		shared.Unable(diags, path.Empty(), doing, failed)
+		return
 	}
 	lines := seen.lines(deployment.spec)
 	plan.see(deployment.spec, seen, lines)
