@@ -29,18 +29,34 @@ func TestInterrupted(t *testing.T) {
 
 	s.interrupt(t, "Ray starts", func() bool { return w.has(a, "ray-spark") })
 	partial := w.modelPath() + "/.spark-partial/padding.bin"
-	var begun os.FileInfo
-	s.interrupt(t, "weights travel", func() (underWay bool) {
-		begun, underWay = w.stat(b, partial)
-		return underWay
+	var begun *os.File // While it is open no other file gets its number.
+	s.interrupt(t, "weights travel", func() bool {
+		var err error
+		begun, err = os.Open(w.fleet.Host(b).Path(partial))
+		return err == nil
 	})
+	t.Cleanup(func() { _ = begun.Close() })
 	s.interrupt(t, "vLLM loads", func() bool { return w.has(a, "vllm-tiny") })
-	if copied, exists := w.stat(b, padding); !exists || !os.SameFile(begun, copied) {
+	if !same(t, begun, w.fleet.Host(b).Path(padding)) {
 		t.Error("the unfinished copy was thrown away and begun anew")
 	}
 	s.ws.Apply()
 	s.ws.Empty()
 	s.destroyed(t)
+}
+
+// same says whether an open file is the one of that path now.
+func same(t *testing.T, open *os.File, path string) bool {
+	t.Helper()
+	before, err := open.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.SameFile(before, now)
 }
 
 // interrupt applies, waits until something is under way, and presses Ctrl-C.

@@ -16,12 +16,22 @@ func TestLabCluster(t *testing.T) {
 	w := newLab(t, false)
 	s := stage{w: w, config: config{clusterOnly: true}, within: 90 * time.Second}
 	s.ws = clitest.New(t, s.config.in(w), w.env())
-	t.Cleanup(func() { s.ws.Run("destroy", "-auto-approve", "-no-color") })
+	s.cleanUp(t)
 	s.ws.Apply()
 	s.ws.Empty()
 	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios()))
 	playStories(t, s, append(stories(), story{"node off", nodeOff}, story{"provider killed", providerKilled}))
 	s.destroyed(t)
+}
+
+// cleanUp leaves the nodes empty also after a failure.
+func (s stage) cleanUp(t *testing.T) {
+	t.Cleanup(func() {
+		s.w.heal(t)
+		if result := s.ws.Run("destroy", "-auto-approve", "-no-color"); result.Exit != 0 {
+			t.Errorf("clean up: destroy: exit %d\n%s", result.Exit, result.Text())
+		}
+	})
 }
 
 // nodeOff: a node that is gone is exit 1; when it is back, what it lost is drift, and apply repairs it.
@@ -45,7 +55,7 @@ func nodeOff(t *testing.T, s stage) {
 func TestLabServe(t *testing.T) {
 	w := newLab(t, true)
 	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 4 * time.Minute}
-	t.Cleanup(func() { s.ws.Run("destroy", "-auto-approve", "-no-color") })
+	s.cleanUp(t)
 	s.interrupt(t, "vLLM starts", func() bool { return w.has(t, a, "vllm-"+labName) })
 	s.ws.Apply()
 	s.ws.Empty()

@@ -3,7 +3,6 @@ package acceptance
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -244,13 +243,8 @@ func (w *memory) addImage(reference, id string) {
 	}
 }
 
-// has says whether a host has a container, stat whether it has a file or folder.
+// has says whether a host has a container.
 func (w *memory) has(node int, container string) bool {
 	_, found := w.fleet.Host(node).Container(container)
 	return found
-}
-
-func (w *memory) stat(node int, path string) (os.FileInfo, bool) {
-	info, err := os.Stat(w.fleet.Host(node).Path(path))
-	return info, err == nil
 }
