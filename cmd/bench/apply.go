@@ -150,7 +150,7 @@ func (b *bench) startAtOnce(ctx context.Context) error {
 	if err = errors.Join(err, question.Close()); err != nil {
 		return err
 	}
-	client := vllm.NewClient(b.nodes[0].DialContext, served.Listen(), "")
+	client := vllm.NewClient(b.nodes[0].DialContext, served.Listen())
 	defer client.Close()
 	return b.runThenAsk(ctx, 0, server, func(ctx context.Context) error {
 		_, err := client.Complete(ctx, served.ServedName, "Hello", 1)

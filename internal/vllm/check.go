@@ -3,10 +3,8 @@ package vllm
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -110,12 +108,6 @@ func checkEnv(spec Spec, add adder) {
 	for name, why := range ours() {
 		if _, found := spec.Env[name]; found {
 			add("env", fmt.Sprintf("%s is set by the provider", name), "%s Remove it.", why)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
-		if strings.HasPrefix(name, "HF_TOKEN") || strings.HasPrefix(name, "HUGGING_FACE_HUB_TOKEN") {
-			add("env", fmt.Sprintf("%s does not belong on a server", name),
-				"The server reads the files on its node and never asks the hub; vLLM would copy the token to every rank. Remove it.")
 		}
 	}
 }

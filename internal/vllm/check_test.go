@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"good": {func(s *Spec) {
 			s.Args = []string{"--max-model-len", "4096", "--gpu-memory-utilization=0.8", "--host", "192.168.200.12", "--enforce-eager", "--tokenizer-revision", "x"}
-			s.Env = map[string]string{"NCCL_DEBUG": "INFO", "VLLM_API_KEY": "x", "HF_HUB_OFFLINE": "0"}
+			s.Env = map[string]string{"NCCL_DEBUG": "INFO", "HF_HUB_OFFLINE": "0"}
 		}, nil, ""},
 		"a GPU is gone":          {func(s *Spec) { s.Cluster.GPUTotal = 1 }, []string{"tensor_parallel_size: 2 GPUs needed, the cluster will have 1"}, "Lower tensor_parallel_size or bring the missing GPU back. Nothing was changed."},
 		"all GPUs are gone":      {func(s *Spec) { s.Cluster.GPUTotal = 0 }, []string{"tensor_parallel_size: 2 GPUs needed, the cluster will have 0"}, ""},
@@ -29,7 +29,6 @@ func TestCheck(t *testing.T) {
 		"identity in env":        {env("VLLM_HOST_IP"), []string{"env: VLLM_HOST_IP is set by the provider"}, "known by two addresses"},
 		"HCA in env":             {env("NCCL_IB_HCA"), []string{"env: NCCL_IB_HCA is set by the provider"}, ""},
 		"socket folder in env":   {env("VLLM_RPC_BASE_PATH"), []string{"env: VLLM_RPC_BASE_PATH is set by the provider"}, "for ever"},
-		"token in env":           {env("HF_TOKEN"), []string{"env: HF_TOKEN does not belong on a server"}, "never asks the hub"},
 		"tensor parallel":        {args("--tensor-parallel-size", "2"), []string{"args: --tensor-parallel-size does not belong in args"}, "Use tensor_parallel_size."},
 		"tensor parallel, short": {args("-tp2"), []string{"args: -tp does not belong in args"}, ""},
 		"underscores":            {args("--served_model_name=x"), []string{"args: --served-model-name does not belong in args"}, ""},

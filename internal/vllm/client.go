@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -43,12 +42,11 @@ func (e *StatusError) Error() string {
 type Client struct {
 	http *http.Client
 	base string
-	key  string
 }
 
-// NewClient asks the server at an address through a dialer; key is its API key, if it has one.
-func NewClient(dial Dialer, address, key string) *Client {
-	return &Client{base: "http://" + address, key: key, http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
+// NewClient asks the server at an address through a dialer.
+func NewClient(dial Dialer, address string) *Client {
+	return &Client{base: "http://" + address, http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
 }
 
 // Close gives idle connections back.
@@ -99,13 +97,6 @@ func (c *Client) Complete(ctx context.Context, model, prompt string, tokens int)
 	return answer.Choices[0].Text, nil
 }
 
-// Complete asks the server on a node's port for a short continuation of a prompt.
-func Complete(ctx context.Context, dial Dialer, port int, model, prompt string) (string, error) {
-	client := NewClient(dial, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), "")
-	defer client.Close()
-	return client.Complete(ctx, model, prompt, 32)
-}
-
 // ask sends one request and decodes a 200 answer.
 func (c *Client) ask(ctx context.Context, method, path string, body, answer any) error {
 	var content io.Reader
@@ -121,9 +112,6 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if c.key != "" {
-		request.Header.Set("Authorization", "Bearer "+c.key)
-	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,6 +14,9 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
+
+// healthPause is the pause before /health is asked again after no answer.
+const healthPause = time.Second
 
 // Machines are a deployment's nodes by host.
 type Machines map[string]fleet.Machine
@@ -71,16 +75,26 @@ func LookServer(ctx context.Context, spec Spec, machines Machines) (Server, erro
 	return serverOf(spec, look), nil
 }
 
-// healthy asks /health from the node itself.
+// healthy asks /health from the node itself. A refusal and a wrong answer count at once; silence is
+// asked about once more, because a node that swaps while a model loads may be slow for a moment.
 func (s Spec) healthy(ctx context.Context, machine fleet.Machine) bool {
 	client := s.client(machine)
 	defer client.Close()
-	return client.Health(ctx) == nil
+	err := client.Health(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return err == nil
+	}
+	select {
+	case <-time.After(healthPause):
+		return client.Health(ctx) == nil
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // client asks this deployment's server on its node.
 func (s Spec) client(machine fleet.Machine) *Client {
-	return NewClient(machine.DialContext, s.Listen(), s.Env["VLLM_API_KEY"])
+	return NewClient(machine.DialContext, s.Listen())
 }
 
 // Hosts are the members as the weights need them: the head first, each with the model's place there.

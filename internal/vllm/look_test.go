@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,7 +45,7 @@ func TestLook(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			spec, first := deployment(), head()
-			spec.Env = map[string]string{"NCCL_DEBUG": "INFO", "VLLM_API_KEY": "sesame"}
+			spec.Env = map[string]string{"NCCL_DEBUG": "INFO"}
 			first.script = []moment{{api: api("qwen", http.StatusOK)}}
 			first.serving(t, spec, func(c *engine.Container) {
 				if test.change != nil {
@@ -76,6 +78,48 @@ func TestLookInTheHome(t *testing.T) {
 	seen, err := LookServer(t.Context(), spec, both(first))
 	if err != nil || seen.Command != Want(spec).Command {
 		t.Errorf("got %v, %s", err, seen.Command)
+	}
+}
+
+// One question without an answer says nothing; two, a refusal or a wrong answer do.
+func TestHealth(t *testing.T) {
+	const silent = 0
+	tests := map[string]struct {
+		answers []int
+		healthy bool
+		within  time.Duration
+	}{
+		"at once":           {[]int{http.StatusOK}, true, 0},
+		"the second time":   {[]int{silent, http.StatusOK}, true, askTimeout + healthPause},
+		"never":             {[]int{silent, silent}, false, 2*askTimeout + healthPause},
+		"wrong at once":     {[]int{http.StatusServiceUnavailable}, false, 0},
+		"nothing listening": {nil, false, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := head()
+				asked := 0
+				if test.answers != nil {
+					first.script = []moment{{api: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						asked++
+						if answer := test.answers[asked-1]; answer != silent {
+							w.WriteHeader(answer)
+							return
+						}
+						<-r.Context().Done()
+					})}}
+				}
+				began := time.Now()
+				if healthy := deployment().healthy(t.Context(), first); healthy != test.healthy {
+					t.Errorf("healthy is %t", healthy)
+				}
+				if took := time.Since(began); took != test.within || asked != len(test.answers) {
+					t.Errorf("asked %d times in %s", asked, took)
+				}
+				synctest.Wait()
+			})
+		})
 	}
 }
 

@@ -266,18 +266,3 @@ func TestStopIsCancelled(t *testing.T) {
 		}
 	})
 }
-
-func TestComplete(t *testing.T) {
-	first := head()
-	first.script = []moment{{api: api("qwen", http.StatusOK)}}
-	text, err := Complete(t.Context(), first.DialContext, 8000, "qwen", "Hello")
-	if err != nil || text != " world" {
-		t.Errorf("got %q, %v", text, err)
-	}
-	client := NewClient(first.DialContext, "127.0.0.1:8000", "wrong")
-	defer client.Close()
-	var status *StatusError
-	if _, err := client.Models(t.Context()); !errors.As(err, &status) || status.Status != http.StatusUnauthorized {
-		t.Errorf("got %v", err)
-	}
-}

@@ -13,10 +13,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
+	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
 )
-
-// defaultPort is vLLM's own default.
-const defaultPort = 8000
 
 // Schema implements resource.Resource.
 func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaRequest, response *resource.SchemaResponse) {
@@ -48,7 +46,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				MarkdownDescription: "GPUs that share each layer. Default: all of the cluster's.",
 			},
 			"port": schema.Int64Attribute{
-				Optional: true, Computed: true, Default: int64default.StaticInt64(defaultPort),
+				Optional: true, Computed: true, Default: int64default.StaticInt64(vllm.DefaultPort),
 				Validators:          []validator.Int64{int64validator.Between(1024, 65535)},
 				MarkdownDescription: "Port of the OpenAI-compatible API on the head. Default: 8000.",
 			},
