@@ -98,7 +98,7 @@ func Advice(err error) string {
 	}
 	var lost *weights.NoSourceError
 	if errors.As(err, &lost) {
-		return "Put these files back on one of the nodes (hf download, scp); the others get them from there."
+		return "Put these files back on one of the nodes (hf download, scp); the others get them from there. If the model was renewed under the same path, accept what is there now: terraform apply -replace=<address of the vllm_deployment>."
 	}
 	if docker != nil {
 		return engineAdvice(docker)
