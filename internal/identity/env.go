@@ -75,13 +75,6 @@ func (id Identity) Env(cluster string) map[string]string {
 	return env
 }
 
-// Secret says whether the value of a variable of that name must never be shown.
-func Secret(name string) bool {
-	upper := strings.ToUpper(name)
-	return slices.ContainsFunc([]string{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
-		func(word string) bool { return strings.Contains(upper, word) })
-}
-
 // CarriesSecret says whether a variable of that name is there to carry a secret. TOKENIZERS_PARALLELISM
 // is not: what is declared is compared, and must not be masked. Secrets are refused in a declaration.
 func CarriesSecret(name string) bool {

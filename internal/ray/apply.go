@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +19,9 @@ import (
 // Limits of the single waits. Ray 2.60 over two nodes of the lab: 3 s to the first answer of the GCS
 // and 2 s more to the last member on idle cores; 4 s and 14 s with a load of 25 on two cores.
 const (
-	gcsTimeout    = 60 * time.Second
-	memberTimeout = 90 * time.Second
+	gcsTimeout = 60 * time.Second
+	// A worker whose address vanished cannot say goodbye: 65 s pass until the GCS takes the old node for dead.
+	memberTimeout = 3 * time.Minute
 	// portTimeout is for the sockets of a container that was removed a moment ago.
 	portTimeout = 10 * time.Second
 	pollEvery   = 500 * time.Millisecond
@@ -125,14 +127,17 @@ func (a *applier) prepare(ctx context.Context) error {
 func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 	_, replaced := a.replace[member.Host]
 	existing, exists := find(a.spec, a.before[member.Host])
+	if exists && !ours(a.spec, existing) {
+		return Foreign(member.Host, a.spec.Name)
+	}
 	if !replaced {
-		if exists && !ours(a.spec, existing) {
-			return Foreign(member.Host, a.spec.Name)
-		}
 		if exists {
 			a.created[member.Host] = existing.ID
 		}
 		return nil
+	}
+	if member.Role == Head && !a.holdsPort(existing, exists) && slices.Contains(facts.Listening, a.spec.port()) {
+		return portTaken(member, a.spec.port(), fmt.Sprintf("check that port %d is free", a.spec.port()))
 	}
 	if facts.GPUError == "" && len(facts.GPUs) < member.GPUs {
 		return &Error{Host: member.Host, Step: "count GPUs", Cause: fmt.Errorf("%s has %d of %d GPUs", member.label(), len(facts.GPUs), member.GPUs),
@@ -145,6 +150,11 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 	}
 	a.specs[member.Host] = container
 	return nil
+}
+
+// holdsPort says whether the head's present container is what listens on the declared port.
+func (a *applier) holdsPort(existing engine.Container, exists bool) bool {
+	return exists && existing.Status == running && slices.Contains(existing.Spec.Command, "--port="+strconv.Itoa(a.spec.port()))
 }
 
 // Foreign refuses to touch a container that has the cluster's name and was made by others.

@@ -45,6 +45,9 @@ func Check(spec Spec) []Problem {
 		add("env", "Managed variable in env", "%s follows from the node's identity address and is set by the provider, on each node with that node's value. Remove it from env; the address is chosen with fabric_address on the node.", name)
 	}
 	for _, arg := range spec.Args {
+		if secretFlag(flagName(arg)) {
+			add("args", "Secret in args", "%s carries a secret, and args are stored in state and shown by ps and docker inspect. Remove it.", flagName(arg))
+		}
 		if name := flagName(arg); slices.Contains(reservedArgs(), name) {
 			add("args", "Managed argument in args", "%s is set by the provider (%s). Remove it from args.", name, reservedBecause(name))
 		}

@@ -75,15 +75,20 @@ func CommandLine(command []string) string {
 		name, value, inline := strings.Cut(word, "=")
 		flag := strings.HasPrefix(word, "--")
 		switch {
-		case flag && inline && identity.Secret(name) && value != "":
+		case flag && inline && secretFlag(name) && value != "":
 			word = name + "=(hidden)"
 		case hide && !flag:
 			word = "(hidden)"
 		}
-		hide = flag && !inline && identity.Secret(name)
+		hide = flag && !inline && secretFlag(name)
 		words = append(words, quote(word))
 	}
 	return strings.Join(words, " ")
+}
+
+// secretFlag says whether a flag is there to carry a secret.
+func secretFlag(name string) bool {
+	return identity.CarriesSecret(strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_"))
 }
 
 // quote is a word as a POSIX shell takes it.

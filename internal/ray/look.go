@@ -125,13 +125,29 @@ func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(spec.port()))
 	}
 	table, err := Ask(ctx, machines[head.Host], address, token(spec))
+	for range askAgain {
+		if !silent(err) {
+			break
+		}
+		table, err = Ask(ctx, machines[head.Host], address, token(spec))
+	}
 	switch {
 	case err == nil:
 		return table, nil, nil
-	case ctx.Err() != nil, lost(err):
+	case ctx.Err() != nil, lost(err), silent(err): // whether the cluster is as declared cannot be told
 		return table, nil, &Error{Host: head.Host, Step: "ask the GCS at " + address, Cause: err}
 	}
 	return table, err, nil
+}
+
+// askAgain is how often a GCS that gave no answer in time is asked once more: a busy node is no
+// reason to restart a cluster.
+const askAgain = 2
+
+// silent says whether the GCS took the question and gave no answer in time.
+func silent(err error) bool {
+	var known *gcs.Error
+	return errors.As(err, &known) && known.Kind == gcs.Silent
 }
 
 // Ask puts the gate's question to the GCS at address once, through a machine's connection.

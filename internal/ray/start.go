@@ -177,6 +177,9 @@ func (a *applier) alive(ctx context.Context, members []Member) error {
 // explain adds the log of the host that a failure is about, and the next step.
 func (a *applier) explain(ctx context.Context, head Member, step string, err error) error {
 	var known *Error
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &Error{Host: head.Host, Step: step, Cause: err, Advice: "The time that the resource's timeouts allow is over: raise it, or see why it takes so long (docker logs " + ContainerName(a.spec.Name) + " on the nodes)."}
+	}
 	if errors.As(err, &known) || ctx.Err() != nil {
 		return err
 	}
@@ -206,7 +209,7 @@ func (a *applier) explain(ctx context.Context, head Member, step string, err err
 // advice is the next step for what the gate or the GCS said.
 func advice(err error, about Member, cluster string) string {
 	if unauthenticated(err) {
-		return "The cluster runs with token authentication. Set RAY_AUTH_MODE = \"token\" and RAY_AUTH_TOKEN in env."
+		return "Ray's token authentication is on in this image, and the provider has no token. Set RAY_AUTH_MODE = \"disabled\" in env."
 	}
 	var gate *GateError
 	if !errors.As(err, &gate) || len(gate.Findings) == 0 {

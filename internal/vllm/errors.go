@@ -88,7 +88,7 @@ const logTail = 40
 func tail(log string, env map[string]string) string {
 	log = diagnose.Plain(log)
 	for name, value := range env {
-		if identity.Secret(name) && value != "" {
+		if identity.CarriesSecret(name) && value != "" {
 			log = strings.ReplaceAll(log, value, "(hidden)")
 		}
 	}

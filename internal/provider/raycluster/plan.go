@@ -31,6 +31,9 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 		return // a host is unknown: everything stays unknown
 	}
 	report(&response.Diagnostics, ray.Check(spec))
+	if complete {
+		checkMembers(&response.Diagnostics, spec)
+	}
 	if response.Diagnostics.HasError() {
 		return
 	}
@@ -184,4 +187,19 @@ func unseen(spec ray.Spec) map[string]ray.Node {
 		nodes[host] = ray.Node{Name: member.Name, Role: member.Role, Container: "missing"}
 	}
 	return nodes
+}
+
+// checkMembers finds references that lack what a cluster needs of a node: the nested attributes are
+// all optional, so that whole nodes can be given.
+func checkMembers(diags *diag.Diagnostics, spec ray.Spec) {
+	for index, member := range spec.Members {
+		if member.Host != "" && member.Address != "" {
+			continue
+		}
+		at := path.Root("head")
+		if index > 0 {
+			at = path.Root("workers").AtListIndex(index - 1)
+		}
+		diags.AddAttributeError(at, "Incomplete node", "host and fabric_address are needed. Give a whole node, such as spark_node.a, or an object with host, fabric_address and gpu_count.")
+	}
 }
