@@ -160,8 +160,17 @@ func TestRemove(t *testing.T) {
 	if err := e.Remove(t.Context(), "a", 0); err != nil {
 		t.Errorf("gone: %v", err)
 	}
-	if err := e.RemoveVolume(t.Context(), "gone"); err != nil {
+	if err := e.RemoveVolume(t.Context(), "gone", "io.spark-stack.test"); err != nil {
 		t.Errorf("volume gone: %v", err)
+	}
+	f.answer["GET /volumes/theirs"] = func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, map[string]any{"Name": "theirs", "Labels": map[string]string{"keep": "1"}})
+	}
+	if err := e.RemoveVolume(t.Context(), "theirs", "io.spark-stack.test"); !errors.Is(err, ErrUnlabelled) || f.seen(http.MethodDelete, "/volumes/theirs") > 0 {
+		t.Errorf("volume of another: %v", err)
+	}
+	if err := e.RemoveVolume(t.Context(), "theirs", "keep"); f.seen(http.MethodDelete, "/volumes/theirs") != 1 {
+		t.Errorf("labelled volume: %v", err)
 	}
 	id, err := e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"})
 	if err != nil {

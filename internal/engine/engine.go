@@ -19,6 +19,9 @@ const DefaultSocket = "/var/run/docker.sock"
 // ErrNotFound says that the engine answered and has no such container, image or volume.
 var ErrNotFound = errors.New("not found")
 
+// ErrUnlabelled says that a volume was left alone because somebody else made it.
+var ErrUnlabelled = errors.New("the volume was not made by this provider")
+
 // Engine is the part of a Docker engine that the product uses. Every call obeys its context.
 type Engine interface {
 	// Version negotiates the API version once; it fails with an [Error] of kind TooOld below
@@ -44,8 +47,9 @@ type Engine interface {
 	// Exec runs a command in a running container and returns its output (at most 4 MiB a stream)
 	// and exit code.
 	Exec(ctx context.Context, id string, command []string) (ExecResult, error)
-	// RemoveVolume removes a named volume; one that is gone is no error.
-	RemoveVolume(ctx context.Context, name string) error
+	// RemoveVolume removes a named volume if it carries the label (any value), and fails with
+	// ErrUnlabelled if it does not; one that is gone is no error.
+	RemoveVolume(ctx context.Context, name, label string) error
 	// Close gives idle connections back.
 	Close() error
 }

@@ -104,7 +104,7 @@ func TestLabContainer(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := e.RemoveVolume(ctx, volume); err != nil {
+		if err := e.RemoveVolume(ctx, volume, "io.spark-stack.test"); err != nil {
 			t.Error(err)
 		}
 	}
@@ -174,7 +174,7 @@ func TestLabContainer(t *testing.T) {
 	if err != nil || len(found) != 2 || found[0].ID != id {
 		t.Errorf("%d containers, %v", len(found), err)
 	}
-	if err := e.RemoveVolume(t.Context(), volume); err == nil || !strings.Contains(err.Error(), "in use") {
+	if err := e.RemoveVolume(t.Context(), volume, "io.spark-stack.test"); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("volume in use: %v", err)
 	}
 }

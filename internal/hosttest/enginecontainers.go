@@ -73,14 +73,18 @@ func (h *Host) prepare(runtime *container.HostConfig) error {
 					"invalid mount config for type %q: bind source path does not exist: %s", "bind", m.Source)
 			}
 		case mount.TypeVolume:
-			h.ensureVolume(m.Source)
+			var labels map[string]string
+			if m.VolumeOptions != nil {
+				labels = m.VolumeOptions.Labels
+			}
+			h.ensureVolume(m.Source, labels)
 		default:
 		}
 	}
 	for _, bind := range runtime.Binds {
 		source, _, _ := strings.Cut(bind, ":")
 		if !strings.HasPrefix(source, "/") {
-			h.ensureVolume(source)
+			h.ensureVolume(source, nil)
 		} else if err := os.MkdirAll(h.Path(source), 0o750); err != nil {
 			return refuse(http.StatusInternalServerError, "%v", err)
 		}

@@ -66,7 +66,7 @@ func TestProductRunsAContainer(t *testing.T) {
 	if err := docker.Remove(ctx, id, 0); err != nil {
 		t.Error(err)
 	}
-	if err := docker.RemoveVolume(ctx, "ray-pair-tmp"); err != nil || len(f.Host(0).Volumes()) != 0 {
+	if err := docker.RemoveVolume(ctx, "ray-pair-tmp", fleet.LabelResource); err != nil || len(f.Host(0).Volumes()) != 0 {
 		t.Errorf("remove the volume: %v, left %v", err, f.Host(0).Volumes())
 	}
 	if got := f.Host(0).Counters(); got.Handshakes != 1 || got.Sessions != 1 {

@@ -25,9 +25,9 @@ func (h *Host) Volumes() []string {
 }
 
 // ensureVolume makes a volume on first use. The lock is held.
-func (h *Host) ensureVolume(name string) {
+func (h *Host) ensureVolume(name string, labels map[string]string) {
 	if _, ok := h.volumes[name]; !ok {
-		h.volumes[name] = storedVolume{created: time.Now()}
+		h.volumes[name] = storedVolume{labels: labels, created: time.Now()}
 	}
 }
 

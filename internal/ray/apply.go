@@ -239,7 +239,11 @@ func removeMember(ctx context.Context, spec Spec, machine fleet.Machine, contain
 	}
 	client, err := machine.Engine(ctx)
 	if err == nil {
-		err = client.RemoveVolume(ctx, VolumeName(spec.Name))
+		err = client.RemoveVolume(ctx, VolumeName(spec.Name), fleet.LabelResource)
+	}
+	if errors.Is(err, engine.ErrUnlabelled) {
+		return &Error{Host: machine.Host(), Step: "remove volume " + VolumeName(spec.Name), Cause: err,
+			Advice: "It has the name of the cluster's volume and not the provider's labels. Remove it (docker volume rm " + VolumeName(spec.Name) + "), or give the cluster another name."}
 	}
 	if err != nil {
 		return &Error{Host: machine.Host(), Step: "remove volume " + VolumeName(spec.Name), Cause: err,

@@ -274,6 +274,23 @@ func TestForeignContainer(t *testing.T) {
 	})
 }
 
+// TestForeignVolume has a volume of somebody's own under the cluster's name.
+func TestForeignVolume(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		spec := pairSpec()
+		w.hosts[1].volumes["ray-pair-tmp"] = nil
+		var typed *Error
+		if err := w.up(t, spec); !errors.Is(err, engine.ErrUnlabelled) || !errors.As(err, &typed) || typed.Host != "10.1.230.181" {
+			t.Errorf("apply: %v", err)
+		}
+		wantJournal(t, w)
+		if err := Destroy(t.Context(), spec, w.machines, nil); err != nil {
+			t.Errorf("destroy: %v", err)
+		}
+		wantJournal(t, w)
+	})
+}
+
 func TestDestroy(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		spec := pairSpec()

@@ -84,7 +84,12 @@ func Destroy(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 	for _, role := range []Role{Worker, Head} {
 		members := slices.DeleteFunc(slices.Clone(spec.Members), func(member Member) bool { return member.Role != role })
 		failures = append(failures, onEach(ctx, members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
-			return removeMember(ctx, spec, machine, found[index(member)], !whole, progress)
+			err := removeMember(ctx, spec, machine, found[index(member)], !whole, progress)
+			if errors.Is(err, engine.ErrUnlabelled) {
+				progress(err.Error() + "; it stays")
+				return nil
+			}
+			return err
 		}))
 	}
 	return errors.Join(failures...)

@@ -49,8 +49,8 @@ type fakeHost struct {
 	facts      agent.Facts
 	image      engine.Image
 	containers []*engine.Container
-	volumes    map[string]bool
-	exits      bool // Ray ends a second after its start
+	volumes    map[string]map[string]string // labels by name
+	exits      bool                         // Ray ends a second after its start
 	guess      string
 	down       error
 	hidden     bool // no GPU is visible in containers
@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	w.server = gcstest.Start(gcstest.Config{Table: w.table})
 	t.Cleanup(w.server.Close)
 	for i, host := range []string{"10.1.230.180", "10.1.230.181"} {
-		h := &fakeHost{world: w, host: host, guess: host, volumes: map[string]bool{}, facts: factsOf(i),
+		h := &fakeHost{world: w, host: host, guess: host, volumes: map[string]map[string]string{}, facts: factsOf(i),
 			image: engine.Image{ID: "sha256:" + strings.Repeat("a", 64), Architecture: "arm64", Env: map[string]string{"PATH": "/usr/bin", "LANG": "C.UTF-8"}}}
 		w.hosts = append(w.hosts, h)
 		w.machines[host] = h
@@ -290,8 +290,8 @@ func (e *fakeEngine) Create(_ context.Context, spec engine.ContainerSpec) (strin
 		return "", &engine.Error{Kind: engine.Conflict, Host: e.host.host, Step: "create", Message: "the name is in use"}
 	}
 	for _, mount := range spec.Mounts {
-		if mount.Volume {
-			e.host.volumes[mount.Source] = true
+		if _, exists := e.host.volumes[mount.Source]; mount.Volume && !exists {
+			e.host.volumes[mount.Source] = spec.Labels
 		}
 	}
 	return e.host.make(spec).ID, nil
@@ -325,12 +325,17 @@ func (e *fakeEngine) Remove(_ context.Context, id string, _ time.Duration) error
 	return nil
 }
 
-func (e *fakeEngine) RemoveVolume(_ context.Context, name string) error {
+func (e *fakeEngine) RemoveVolume(_ context.Context, name, label string) error {
 	e.host.world.mu.Lock()
 	defer e.host.world.mu.Unlock()
-	if e.host.volumes[name] {
-		e.host.world.note("%s: remove volume %s", e.host.facts.Hostname, name)
+	labels, exists := e.host.volumes[name]
+	if !exists {
+		return nil
 	}
+	if _, labelled := labels[label]; !labelled {
+		return &engine.Error{Host: e.host.host, Step: "remove volume " + name, Err: engine.ErrUnlabelled}
+	}
+	e.host.world.note("%s: remove volume %s", e.host.facts.Hostname, name)
 	delete(e.host.volumes, name)
 	return nil
 }
