@@ -40,7 +40,7 @@ func (s Seen) Gone() bool {
 	return true
 }
 
-// Look reads all members at once through their snapshots and asks the GCS once, through the head's
+// Look reads all members at once through their snapshots and asks the GCS, through the head's
 // connection. It changes nothing. A host that cannot be read fails it with an [*Error] that names it
 // (all of them, joined, if several cannot).
 func Look(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (Seen, error) {
@@ -112,7 +112,8 @@ func lookAt(ctx context.Context, spec Spec, machine fleet.Machine) (look, error)
 // errNoHead says that there is no GCS to ask.
 var errNoHead = errors.New("the head's container is not running")
 
-// askHead asks the GCS once. answer is why it gave no table; failed is a head that cannot be reached.
+// askHead asks the GCS. answer is why it gave no table; failed is a head that cannot
+// be reached, or a GCS that stays silent.
 func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, looks map[string]look) (table gcs.Table, answer, failed error) {
 	head, found := spec.head()
 	if at := looks[head.Host]; !found || !at.exists || at.container.Status != running {
@@ -124,13 +125,7 @@ func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 	if !holdsAddress(looks[head.Host].facts, head.Address) {
 		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(spec.port()))
 	}
-	table, err := Ask(ctx, machines[head.Host], address, token(spec))
-	for range askAgain {
-		if !silent(err) {
-			break
-		}
-		table, err = Ask(ctx, machines[head.Host], address, token(spec))
-	}
+	table, err := ask(ctx, machines[head.Host], address, looks[head.Host].container)
 	switch {
 	case err == nil:
 		return table, nil, nil
@@ -139,31 +134,6 @@ func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 	}
 	return table, err, nil
 }
-
-// askAgain is how often a GCS that gave no answer in time is asked once more: a busy node is no
-// reason to restart a cluster.
-const askAgain = 2
-
-// silent says whether the GCS took the question and gave no answer in time.
-func silent(err error) bool {
-	var known *gcs.Error
-	return errors.As(err, &known) && known.Kind == gcs.Silent
-}
-
-// Ask puts the gate's question to the GCS at address once, through a machine's connection.
-func Ask(ctx context.Context, machine fleet.Machine, address, token string) (table gcs.Table, err error) {
-	client, err := gcs.New(machine.DialContext, address, token)
-	if err != nil {
-		return table, err
-	}
-	table, err = client.Status(ctx)
-	return table, errors.Join(err, client.Close())
-}
-
-// authVariable has Ray's own token, when the cluster was declared with token authentication.
-const authVariable = "RAY_AUTH_TOKEN"
-
-func token(spec Spec) string { return spec.Env[authVariable] }
 
 // lost says whether the way to the GCS failed, and not the GCS: SSH itself, or its forwarding.
 func lost(err error) bool {

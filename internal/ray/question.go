@@ -29,7 +29,7 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 		}
 		facts[member.Host] = seen
 	}
-	table, err := ask(ctx, spec, machine)
+	table, err := askDeclared(ctx, spec, machine)
 	if err != nil {
 		return &GateError{Unanswered: err}
 	}
@@ -43,19 +43,58 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 	return nil
 }
 
-// ask asks the head's GCS. Where the declaration at hand has no token, as a deployment's, the head's
-// container has it.
-func ask(ctx context.Context, spec Spec, head fleet.Machine) (gcs.Table, error) {
-	secret := token(spec)
-	if secret == "" {
-		containers, err := head.Containers(ctx)
-		if err != nil {
-			return gcs.Table{}, err
+// askAgain is how often a GCS that gave no answer in time is asked once more: a busy node is no
+// reason to restart a cluster.
+const askAgain = 2
+
+// ask puts the gate's question to the GCS at address, through the connection of the machine on which
+// the head's container runs.
+func ask(ctx context.Context, machine fleet.Machine, address string, head engine.Container) (gcs.Table, error) {
+	for again := 0; ; again++ {
+		table, err := askOnce(ctx, machine, address, token(head))
+		if !silent(err) || again == askAgain || ctx.Err() != nil {
+			return table, err
 		}
-		container, _ := find(spec, containers)
-		secret = container.Spec.Env[authVariable]
 	}
-	return Ask(ctx, head, Address(spec), secret)
+}
+
+// askOnce asks on a connection of its own.
+func askOnce(ctx context.Context, machine fleet.Machine, address, secret string) (table gcs.Table, err error) {
+	client, err := gcs.New(machine.DialContext, address, secret)
+	if err != nil {
+		return table, err
+	}
+	table, err = client.Status(ctx)
+	return table, errors.Join(err, client.Close())
+}
+
+// askDeclared asks the GCS where the declaration has it.
+func askDeclared(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Table, error) {
+	head, err := present(ctx, spec, machine)
+	if err != nil {
+		return gcs.Table{}, err
+	}
+	return ask(ctx, machine, Address(spec), head)
+}
+
+// present is the cluster's container on a machine as it is now; empty if there is none.
+func present(ctx context.Context, spec Spec, machine fleet.Machine) (engine.Container, error) {
+	containers, err := machine.Containers(ctx)
+	if err != nil {
+		return engine.Container{}, &Error{Host: machine.Host(), Step: "list the containers", Cause: err}
+	}
+	container, _ := find(spec, containers)
+	return container, nil
+}
+
+// token is Ray's own, from the head's container: only an image can bring one, secrets are refused in
+// a declaration.
+func token(head engine.Container) string { return head.Spec.Env["RAY_AUTH_TOKEN"] }
+
+// silent says whether the GCS took the question and gave no answer in time.
+func silent(err error) bool {
+	var known *gcs.Error
+	return errors.As(err, &known) && known.Kind == gcs.Silent
 }
 
 // CheckReleased asks the GCS whether GPUs or placement groups are still taken. A cluster that gives no
@@ -79,7 +118,7 @@ func Addresses(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 	if !found {
 		return nil, &Error{Host: head.Host, Step: "ask the GCS", Cause: errNoHead}
 	}
-	table, err := ask(ctx, spec, machine)
+	table, err := askDeclared(ctx, spec, machine)
 	if err != nil {
 		return nil, err
 	}

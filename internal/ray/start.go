@@ -108,7 +108,12 @@ func (a *applier) await(ctx context.Context) error {
 // poll asks the GCS until it answers and judge finds nothing, watching the members' containers. It
 // ends at once when one of them ended, and when the GCS wants another token.
 func (a *applier) poll(ctx context.Context, limit time.Duration, members []Member, judge func(gcs.Table) []Finding) error {
-	client, err := gcs.New(a.machines[a.headHost()].DialContext, Address(a.spec), token(a.spec))
+	machine := a.machines[a.headHost()]
+	head, err := present(ctx, a.spec, machine)
+	if err != nil {
+		return err
+	}
+	client, err := gcs.New(machine.DialContext, Address(a.spec), token(head))
 	if err != nil {
 		return err
 	}
@@ -209,7 +214,7 @@ func (a *applier) explain(ctx context.Context, head Member, step string, err err
 // advice is the next step for what the gate or the GCS said.
 func advice(err error, about Member, cluster string) string {
 	if unauthenticated(err) {
-		return "Ray's token authentication is on in this image, and the provider has no token. Set RAY_AUTH_MODE = \"disabled\" in env."
+		return "The image turns Ray's token authentication on and brings no RAY_AUTH_TOKEN that the GCS takes. Turn it off: env = { RAY_AUTH_MODE = \"disabled\" }."
 	}
 	var gate *GateError
 	if !errors.As(err, &gate) || len(gate.Findings) == 0 {
