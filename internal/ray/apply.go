@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +30,8 @@ const (
 	serverGrace  = 20 * time.Second
 	leaveTimeout = 20 * time.Second
 	rayGrace     = time.Second
+	// evidenceTimeout is for reading that log.
+	evidenceTimeout = 5 * time.Second
 	// logLines of a container that ended are the evidence of an error.
 	logLines = 40
 )
@@ -66,6 +67,11 @@ func Apply(ctx context.Context, spec Spec, machines map[string]fleet.Machine, re
 		facts: map[string]agent.Facts{}, specs: map[string]engine.ContainerSpec{},
 		before: map[string][]engine.Container{}, created: map[string]string{},
 	}
+	return late(ctx, a.run(ctx))
+}
+
+// run prepares and takes all steps.
+func (a *applier) run(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return err
 	}
@@ -82,7 +88,7 @@ func Apply(ctx context.Context, spec Spec, machines map[string]fleet.Machine, re
 		{"waiting for every member", a.await},
 	}
 	for _, step := range steps {
-		progress(step.title)
+		a.progress(step.title)
 		if err := step.run(ctx); err != nil {
 			return err
 		}
@@ -136,7 +142,7 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 		}
 		return nil
 	}
-	if member.Role == Head && !a.holdsPort(existing, exists) && slices.Contains(facts.Listening, a.spec.port()) {
+	if member.Role == Head && !(exists && mayHold(a.spec.port(), existing)) && slices.Contains(facts.Listening, a.spec.port()) {
 		return portTaken(member, a.spec.port(), fmt.Sprintf("check that port %d is free", a.spec.port()))
 	}
 	if facts.GPUError == "" && len(facts.GPUs) < member.GPUs {
@@ -150,11 +156,6 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 	}
 	a.specs[member.Host] = container
 	return nil
-}
-
-// holdsPort says whether the head's present container is what listens on the declared port.
-func (a *applier) holdsPort(existing engine.Container, exists bool) bool {
-	return exists && existing.Status == running && slices.Contains(existing.Spec.Command, "--port="+strconv.Itoa(a.spec.port()))
 }
 
 // Foreign refuses to touch a container that has the cluster's name and was made by others.

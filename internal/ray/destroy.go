@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 )
 
-// CheckFree proves that a new cluster can be made: no container of its name that is not the
+// CheckFree proves that a cluster can be made, or move to another port: no container of its name that is not the
 // provider's, and a free GCS port on the head. It reads snapshots only.
 func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine) error {
 	return onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
@@ -22,8 +24,8 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 		if exists && !ours(spec, container) {
 			return Foreign(member.Host, spec.Name)
 		}
-		if member.Role != Head || exists {
-			return nil // Ours holds the port, after an attempt that failed half way.
+		if member.Role != Head || exists && mayHold(spec.port(), container) {
+			return nil // Ours holds the port.
 		}
 		facts, err := machine.Facts(ctx)
 		if err != nil {
@@ -34,6 +36,21 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 		}
 		return nil
 	})
+}
+
+// mayHold says whether a head's container can be what listens on the port: it has not ended, and its
+// command names no other one.
+func mayHold(port int, container engine.Container) bool {
+	for i, word := range container.Spec.Command {
+		value, inline := strings.CutPrefix(word, "--port=")
+		if word == "--port" && i+1 < len(container.Spec.Command) {
+			value, inline = container.Spec.Command[i+1], true
+		}
+		if inline && value != strconv.Itoa(port) {
+			return false
+		}
+	}
+	return !slices.Contains([]string{"created", "exited", "dead"}, container.Status)
 }
 
 // heldByCluster says whether a head of the provider's listens on the port. It may be the one that a

@@ -1,6 +1,7 @@
 package ray
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -66,6 +67,16 @@ func (e *ExitError) Error() string {
 		text += ", killed for lack of memory"
 	}
 	return text
+}
+
+// late adds the way out to an error that is there because the resource's own time was over. What
+// else could be advised was not proved to be the reason.
+func late(ctx context.Context, err error) error {
+	var failed *Error
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.As(err, &failed) {
+		failed.Advice = "The time that the resource allows was over. The next apply goes on from what is there; for more time raise its timeouts { create = ..., update = ... }."
+	}
+	return err
 }
 
 // unauthenticated says whether the GCS refused us for want of a token.

@@ -119,6 +119,12 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 	}
 	deadline := time.Now().Add(limit)
 	waiting := ""
+	ended := func(err error) error {
+		if waiting != "" {
+			err = fmt.Errorf("%w; the last answer: %s", err, waiting)
+		}
+		return errors.Join(err, client.Close())
+	}
 	for {
 		table, answer := client.Status(ctx)
 		var findings []Finding
@@ -129,7 +135,7 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 		case answer == nil && len(findings) == 0:
 			return client.Close()
 		case ctx.Err() != nil:
-			return errors.Join(ctx.Err(), client.Close())
+			return ended(ctx.Err())
 		case unauthenticated(answer), answer != nil && lost(answer):
 			return errors.Join(answer, client.Close())
 		}
@@ -144,7 +150,7 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 			return errors.Join(&GateError{Findings: findings, Unanswered: answer}, client.Close())
 		}
 		if err := pause(ctx, pollEvery); err != nil {
-			return errors.Join(err, client.Close())
+			return ended(err)
 		}
 	}
 }
@@ -182,12 +188,12 @@ func (a *applier) alive(ctx context.Context, members []Member) error {
 // explain adds the log of the host that a failure is about, and the next step.
 func (a *applier) explain(ctx context.Context, head Member, step string, err error) error {
 	var known *Error
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return &Error{Host: head.Host, Step: step, Cause: err, Advice: "The time that the resource's timeouts allow is over: raise it, or see why it takes so long (docker logs " + ContainerName(a.spec.Name) + " on the nodes)."}
-	}
-	if errors.As(err, &known) || ctx.Err() != nil {
+	if errors.As(err, &known) || errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
+	// The log is read also when the time is over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evidenceTimeout)
+	defer cancel()
 	about := head
 	var gate *GateError
 	if errors.As(err, &gate) {
