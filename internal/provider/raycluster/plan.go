@@ -31,9 +31,8 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 		return // a host is unknown: everything stays unknown
 	}
 	report(&response.Diagnostics, ray.Check(spec))
-	if complete {
-		checkMembers(&response.Diagnostics, spec)
-	}
+	refs, _ := plan.members(ctx, &response.Diagnostics)
+	checkMembers(&response.Diagnostics, refs)
 	if response.Diagnostics.HasError() {
 		return
 	}
@@ -64,8 +63,9 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 		r.preflight(ctx, plan, request.State.Raw.IsNull(), &response.Diagnostics)
 	default:
 		plan.planUpdate(spec, *state)
-		if len(plan.replacedHosts()) > 0 {
-			r.checkImage(ctx, plan, &response.Diagnostics)
+		moves := !plan.Port.Equal(state.Port)
+		if moves || len(plan.replacedHosts()) > 0 {
+			r.preflight(ctx, plan, moves, &response.Diagnostics)
 		}
 	}
 	if !response.Diagnostics.HasError() {
@@ -104,8 +104,9 @@ func (m *model) planUpdate(spec ray.Spec, state model) {
 	}
 }
 
-// preflight looks at the nodes, so that what cannot work fails before anything is changed.
-func (r *clusterResource) preflight(ctx context.Context, plan model, fresh bool, diags *diag.Diagnostics) {
+// preflight looks at the nodes, so that what cannot work fails before anything is changed. claims says
+// whether the plan takes a name or port that the cluster does not hold now.
+func (r *clusterResource) preflight(ctx context.Context, plan model, claims bool, diags *diag.Diagnostics) {
 	cluster, ok := r.open(ctx, plan, diags)
 	if !ok {
 		return
@@ -114,21 +115,11 @@ func (r *clusterResource) preflight(ctx context.Context, plan model, fresh bool,
 		shared.Unable(diags, path.Root("image"), "plan ray_cluster "+cluster.spec.Name, err)
 		return
 	}
-	if !fresh {
-		return // a replaced cluster still holds its ports and names
+	if !claims {
+		return // a cluster that is replaced still holds its port and names
 	}
 	if err := ray.CheckFree(ctx, cluster.spec, cluster.machines); err != nil {
 		shared.Unable(diags, path.Root("port"), "plan ray_cluster "+cluster.spec.Name, err)
-	}
-}
-
-func (r *clusterResource) checkImage(ctx context.Context, plan model, diags *diag.Diagnostics) {
-	cluster, ok := r.open(ctx, plan, diags)
-	if !ok {
-		return
-	}
-	if err := ray.CheckImage(ctx, cluster.spec, cluster.machines); err != nil {
-		shared.Unable(diags, path.Root("image"), "plan ray_cluster "+cluster.spec.Name, err)
 	}
 }
 
@@ -190,16 +181,17 @@ func unseen(spec ray.Spec) map[string]ray.Node {
 }
 
 // checkMembers finds references that lack what a cluster needs of a node: the nested attributes are
-// all optional, so that whole nodes can be given.
-func checkMembers(diags *diag.Diagnostics, spec ray.Spec) {
-	for index, member := range spec.Members {
-		if member.Host != "" && member.Address != "" {
+// all optional, so that whole nodes can be given. What is unknown still is not judged.
+func checkMembers(diags *diag.Diagnostics, refs []shared.NodeRef) {
+	lacks := func(value types.String) bool { return !value.IsUnknown() && value.ValueString() == "" }
+	for index, ref := range refs {
+		if !lacks(ref.Host) && !lacks(ref.FabricAddress) && !ref.GPUCount.IsNull() {
 			continue
 		}
 		at := path.Root("head")
 		if index > 0 {
 			at = path.Root("workers").AtListIndex(index - 1)
 		}
-		diags.AddAttributeError(at, "Incomplete node", "host and fabric_address are needed. Give a whole node, such as spark_node.a, or an object with host, fabric_address and gpu_count.")
+		diags.AddAttributeError(at, "Incomplete node", "host, fabric_address and gpu_count are needed. Give a whole node, such as spark_node.a, or an object with these three.")
 	}
 }
