@@ -18,12 +18,20 @@ wanted_images() { echo "${LAB_IMAGES:-ray vllm}"; }     # LAB_IMAGES=ray leaves 
 have_image() { outer image inspect "$1" >/dev/null 2>&1; }
 lab_hash() { if [[ $(wanted_images) == *vllm* ]]; then echo "$NODE_HASH-$VLLM_HASH"; else echo "$NODE_HASH-$RAY_HASH"; fi; }
 
+# make_store: our volume; another's of the name is not touched.
+make_store() {
+  outer volume create --label "$LAB_LABEL" "$STORE" >/dev/null
+  [[ $(listed volume ls --filter "name=^$STORE\$") ]] ||
+    die "the volume $STORE has not the label $LAB_LABEL: remove it (docker volume rm $STORE), or choose another SPARK_LAB_NAME"
+}
+
 # store_do SCRIPT [ARG...]: shell in a throw-away container that sees the store.
 store_do() {
   local script=$1 image=$NODE_TAG; shift
+  make_store
   # A lab that was started from other scripts has another image of ours, which does as well.
   have_image "$image" || image=$(outer images "$LAB_PREFIX/node" --format '{{.Repository}}:{{.Tag}}' | head -n1)
-  outer run --rm -i --pull never --network none -v "$STORE:/store" "$image" bash -euc "$script" store "$@"
+  outer run --rm -i --pull never --network none --label "$LAB_LABEL" -v "$STORE:/store" "$image" bash -euc "$script" store "$@"
 }
 seed_hash() { store_do 'cat "/store/seed/$1.hash" 2>/dev/null || true' "$1"; }
 
@@ -57,10 +65,15 @@ build_node() {
   done
 }
 
+our_images() {
+  local name
+  for name in base node tools; do outer images --format '{{.Repository}}:{{.Tag}}' "$LAB_PREFIX/$name"; done
+}
+
 # forget_old_images: of earlier scripts.
 forget_old_images() {
   local tag
-  for tag in $(outer images --format '{{.Repository}}:{{.Tag}}' --filter "reference=$LAB_PREFIX/*"); do
+  for tag in $(our_images); do
     case $tag in "$BASE_TAG" | "$NODE_TAG" | "$TOOLS_TAG") ;; *) outer rmi "$tag" >/dev/null 2>&1 || true ;; esac
   done
 }
@@ -74,10 +87,9 @@ start_builder() {
       PIP_* | http_proxy | https_proxy | no_proxy | HTTP_PROXY | HTTPS_PROXY | NO_PROXY) env+=(-e "$name") ;;
     esac
   done
-  outer rm -f "$BUILDER" >/dev/null 2>&1 || true
   [[ ! -d ${PIP_FIND_LINKS:-} ]] || env+=(-e PIP_FIND_LINKS=/build/wheels)
   [[ ${PIP_FIND_LINKS:-} != *://* ]] || env+=(-e PIP_FIND_LINKS)
-  unwarned outer run -d --name "$BUILDER" --network host "${NODE_RIGHTS[@]}" "${env[@]}" -e PIP_CERT=/build/ca.pem \
+  unwarned outer run -d --name "$BUILDER" --label "$LAB_LABEL" --network host "${NODE_RIGHTS[@]}" "${env[@]}" -e PIP_CERT=/build/ca.pem \
     -e PIP_DISABLE_PIP_VERSION_CHECK=1 "$TOOLS_TAG" \
     bash -c 'while :; do sleep 3600 & wait; done' >/dev/null # a PID 1 that reaps
   outer cp "$LAB_DIR/images" "$BUILDER:/build"
@@ -106,7 +118,7 @@ build_images() {
   if [[ $ray ]]; then
     store_do 'rm -f /store/seed/*.hash'
     outer exec "$BUILDER" docker image inspect spark-lab/debian:12 >/dev/null 2>&1 || {
-      local c; c=$(outer create --network none "$BASE_TAG" true)
+      local c; c=$(outer create --network none --label "$LAB_LABEL" "$BASE_TAG" true)
       outer export "$c" | outer exec -i "$BUILDER" docker import -m base - spark-lab/debian:12 >/dev/null
       outer rm "$c" >/dev/null
     }
@@ -149,9 +161,9 @@ seed_node() {
 
 # purge_images: all that we left in the outer engine.
 purge_images() {
-  local tag
-  outer volume rm -f "$STORE" >/dev/null
-  for tag in $(outer images --format '{{.Repository}}:{{.Tag}}' --filter "reference=$LAB_PREFIX/*"); do
+  local tag volume
+  for volume in $(listed volume ls); do outer volume rm "$volume" >/dev/null; done
+  for tag in $(our_images); do
     outer rmi "$tag" >/dev/null
   done
 }

@@ -10,6 +10,7 @@ LAB_RUN=$LAB_HOME/run # belongs to the running lab; removed by lab/down
 LAB_STATE=$LAB_RUN/state
 LAB_KEY=$LAB_RUN/id_ed25519
 LAB_KNOWN_HOSTS=$LAB_RUN/known_hosts
+LAB_LABEL=io.spark-stack.lab=$LAB_PREFIX # on containers, networks and the volume: what is removed is found by it
 STORE=$LAB_PREFIX-store # volume: seed of the nodes' image stores, and the stores themselves
 NODE_PREFIX=aurora
 LAB_USER=aurora
@@ -24,7 +25,8 @@ OWN_RUN=/run/$LAB_PREFIX
 OWN_SOCKET=$OWN_RUN/docker.sock
 OWN_DATA=$LAB_HOME/engine
 
-[[ $LAB_PREFIX =~ ^[a-z][a-z-]{0,11}$ ]] || { echo "SPARK_LAB_NAME takes up to 12 small letters and dashes" >&2; exit 1; }
+[[ $LAB_PREFIX =~ ^[a-z]([a-z-]{0,10}[a-z])?$ ]] ||
+  { echo "SPARK_LAB_NAME takes up to 12 small letters, with dashes between them, not \"$LAB_PREFIX\"" >&2; exit 1; }
 
 say() { printf '[%4ds] %s\n' "$SECONDS" "$*" >&2; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
@@ -46,6 +48,12 @@ engine_host() {
 outer() {
   local host; host=$(engine_host)
   if [[ -n $host ]]; then docker -H "$host" "$@"; else docker "$@"; fi
+}
+
+# listed ps|network|volume [OPTION...]: ids of what is this lab's. All that is in our own engine is; in the machine's, what has
+# our label. A name proves nothing.
+listed() {
+  if [[ -S $OWN_SOCKET ]]; then outer "$@" -q; else outer "$@" -q --filter "label=$LAB_LABEL"; fi
 }
 
 # Our own engine leaves the machine's IPv4 forwarding off and would warn of it each time.

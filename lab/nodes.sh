@@ -22,7 +22,7 @@ write_state() {
 }
 
 create_networks() {
-  local driver=(--internal -o com.docker.network.driver.mtu=9000)
+  local driver=(--internal --label "$LAB_LABEL" -o com.docker.network.driver.mtu=9000)
   outer network create "${driver[@]}" --subnet "$MGMT.0/24" --gateway "$MGMT.$HOST_MGMT" \
     -o com.docker.network.bridge.name="$BRIDGE-m" "$LAB_PREFIX-mgmt" >/dev/null
   outer network create "${driver[@]}" --subnet "$FABRIC.0/24" --gateway "$FABRIC.254" \
@@ -36,7 +36,7 @@ create_node() {
   [[ -f $LAB_KEY ]] || ssh-keygen -q -t ed25519 -N '' -C "$LAB_USER" -f "$LAB_KEY"
   seed_node "$i"
   # A machine with Docker forwards; in here nothing but its own engine could set that.
-  unwarned outer create --sysctl net.ipv4.ip_forward=1 --name "$box" --hostname "$(node_name "$i")" "${NODE_RIGHTS[@]}" \
+  unwarned outer create --sysctl net.ipv4.ip_forward=1 --name "$box" --label "$LAB_LABEL" --hostname "$(node_name "$i")" "${NODE_RIGHTS[@]}" \
     --shm-size 4g --tmpfs /run:exec,mode=755 --stop-timeout 15 "${hosts[@]}" --network "$LAB_PREFIX-mgmt" --ip "$(node_mgmt "$i")" "$NODE_TAG" >/dev/null
   outer network connect --ip "$(node_fabric "$i")" "$LAB_PREFIX-fabric" "$box"
   local etc; etc=$(mktemp -d)
@@ -71,10 +71,10 @@ note_host_keys() {
 # remove_nodes: the running lab, whole or half; the store keeps the seed.
 remove_nodes() {
   local leftover
-  leftover=$(outer ps -aq --filter "name=^/$LAB_PREFIX-")
+  leftover=$(listed ps -a)
   # shellcheck disable=SC2086 # ids
   [[ -z $leftover ]] || outer rm -f -v $leftover >/dev/null
-  for net in mgmt fabric; do outer network rm "$LAB_PREFIX-$net" >/dev/null 2>&1 || true; done
+  for net in $(listed network ls --filter type=custom); do outer network rm "$net" >/dev/null 2>&1 || true; done
   # A network that could not be made whole leaves its bridge.
   if ((EUID == 0)); then for net in m f; do ip link del "$BRIDGE-$net" 2>/dev/null || true; done; fi
   if [[ $(outer images -q "$LAB_PREFIX/node") ]]; then store_do 'rm -rf /store/nodes'; fi
