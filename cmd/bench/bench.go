@@ -293,7 +293,7 @@ func (b *bench) remove(ctx context.Context, node int, containers, volumes []stri
 		failures = append(failures, client.Remove(ctx, one, time.Second))
 	}
 	for _, one := range volumes {
-		failures = append(failures, client.RemoveVolume(ctx, one))
+		failures = append(failures, client.RemoveVolume(ctx, one, fleet.LabelResource))
 	}
 	return errors.Join(failures...)
 }

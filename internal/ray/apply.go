@@ -142,7 +142,8 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 		}
 		return nil
 	}
-	if member.Role == Head && !(exists && mayHold(a.spec.port(), existing)) && slices.Contains(facts.Listening, a.spec.port()) {
+	held := exists && mayHold(a.spec.port(), existing)
+	if member.Role == Head && !held && slices.Contains(facts.Listening, a.spec.port()) {
 		return portTaken(member, a.spec.port(), fmt.Sprintf("check that port %d is free", a.spec.port()))
 	}
 	if facts.GPUError == "" && len(facts.GPUs) < member.GPUs {
