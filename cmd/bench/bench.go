@@ -268,7 +268,7 @@ func (b *bench) close(ctx context.Context) error {
 func (b *bench) sweep(ctx context.Context) error {
 	var failures []error
 	for i := range b.nodes {
-		failures = append(failures, b.remove(ctx, i, ourContainers(), []string{"ray-" + name + "-tmp", "ray-" + floorName + "-tmp", handName + "-tmp"}))
+		failures = append(failures, b.remove(ctx, i, ourContainers(), []string{"ray-" + name + "-tmp", "ray-" + floorName + "-tmp"}))
 	}
 	if _, err := os.Stat(b.sshConfig()); err != nil {
 		return errors.Join(append(failures, err)...) // nothing else was made

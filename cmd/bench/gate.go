@@ -83,7 +83,7 @@ func (b *bench) askGate(ctx context.Context) (float64, error) {
 	cluster := b.cluster(name)
 	var findings []ray.Finding
 	took, err := timed(func(ctx context.Context) error {
-		found, err := ray.Ask(ctx, b.nodes[0], ray.Address(cluster), "")
+		found, err := ray.Ask(ctx, cluster, b.nodes[0])
 		findings = ray.Gate(ray.Want(cluster), found, facts)
 		return err
 	})(ctx)

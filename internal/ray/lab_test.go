@@ -136,7 +136,7 @@ func TestLab(t *testing.T) {
 	mustBeUp()
 	for range 3 {
 		start := time.Now()
-		if _, err := askDeclared(ctx, spec, machines[head.Host]); err != nil {
+		if _, err := Ask(ctx, spec, machines[head.Host]); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("GCS asked through SSH: %s", time.Since(start).Round(10*time.Microsecond))

@@ -29,7 +29,7 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 		}
 		facts[member.Host] = seen
 	}
-	table, err := askDeclared(ctx, spec, machine)
+	table, err := Ask(ctx, spec, machine)
 	if err != nil {
 		return &GateError{Unanswered: err}
 	}
@@ -68,8 +68,8 @@ func askOnce(ctx context.Context, machine fleet.Machine, address, secret string)
 	return table, errors.Join(err, client.Close())
 }
 
-// askDeclared asks the GCS where the declaration has it.
-func askDeclared(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Table, error) {
+// Ask puts the gate's question to the GCS of a declared cluster, through its head's machine.
+func Ask(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Table, error) {
 	head, err := present(ctx, spec, machine)
 	if err != nil {
 		return gcs.Table{}, err
@@ -118,7 +118,7 @@ func Addresses(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 	if !found {
 		return nil, &Error{Host: head.Host, Step: "ask the GCS", Cause: errNoHead}
 	}
-	table, err := askDeclared(ctx, spec, machine)
+	table, err := Ask(ctx, spec, machine)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ until_ok() {
 # ray_container ADDRESS RAY-START-ARGUMENTS: the line for one node.
 ray_container() {
   echo "docker run -d --name $HAND --network host --ipc host --shm-size 10g --gpus all --device /dev/infiniband --cap-add IPC_LOCK" \
-    "--ulimit memlock=-1 -v $MODELS:$MODELS:ro -v $HAND-tmp:/tmp/ray -e VLLM_HOST_IP=$1 -e GLOO_SOCKET_IFNAME=$INTERFACE" \
+    "--ulimit memlock=-1 -v $MODELS:$MODELS:ro -v /tmp/ray -e VLLM_HOST_IP=$1 -e GLOO_SOCKET_IFNAME=$INTERFACE" \
     "-e RAY_memory_monitor_refresh_ms=0 -e RAY_num_prestart_python_workers=0 -e HF_HUB_OFFLINE=1 -e VLLM_NO_USAGE_STATS=1" \
     "-e RAY_ADDRESS=$HEAD_ADDRESS:$GCS_PORT $IMAGE ray start --block --node-ip-address=$1 --num-gpus=1 --num-cpus=2" \
     "--object-store-memory=1073741824 --disable-usage-stats $2"
