@@ -8,6 +8,7 @@ func clusterScenarios() []scenario {
 			drift: `
 				ray_cluster.pair: $b.name: container is missing
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
+				~ vllm_deployment.tiny: $a.host: server does not answer /health
 			`,
 			leaves: `
 				ray_cluster.pair gpu_total: 1 -> 2
@@ -26,6 +27,7 @@ func clusterScenarios() []scenario {
 			drift: `
 				ray_cluster.pair: $b.name: container is exited (code N), should be running
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
+				~ vllm_deployment.tiny: $a.host: server does not answer /health
 			`,
 			leaves: `
 				ray_cluster.pair gpu_total: 1 -> 2
@@ -42,6 +44,7 @@ func clusterScenarios() []scenario {
 			drift: `
 				ray_cluster.pair: $b.name: environment changed by hand (NCCL_DEBUG)
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
+				~ vllm_deployment.tiny: $a.host: server does not answer /health
 				vllm_deployment.tiny: $a.host: server was started for another session of the cluster
 			`,
 			leaves: `
@@ -64,6 +67,7 @@ func famousFault() scenario {
 			ray_cluster.pair: $a.name: Ray node address $a.host, should be $a.fabric
 			ray_cluster.pair: $a.name: command changed by hand (without --node-ip-address=$a.fabric)
 			? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
+			~ vllm_deployment.tiny: $a.host: server does not answer /health
 			vllm_deployment.tiny: $a.host: server was started for another session of the cluster
 		`,
 		leaves: `

@@ -45,6 +45,7 @@ func deploymentScenarios() []scenario {
 			name: "Ray container run again by hand as it was", faults: []fault{{"ray-recreated", b}},
 			drift: `
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
+				~ vllm_deployment.tiny: $a.host: server does not answer /health
 				vllm_deployment.tiny: $a.host: server was started for another session of the cluster
 			`,
 			leaves: `

@@ -63,6 +63,7 @@ func nodeScenarios() []scenario {
 			drift: `
 				ray_cluster.pair: $b.name: container is exited (code N), should be running
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
+				~ vllm_deployment.tiny: $a.host: server does not answer /health
 			`,
 			leaves: `
 				ray_cluster.pair gpu_total: 1 -> 2

@@ -14,7 +14,7 @@ import (
 // Nodes and Ray alone: the same scenarios as in the process, with the small image.
 func TestLabCluster(t *testing.T) {
 	w := newLab(t, false)
-	s := stage{w: w, config: config{clusterOnly: true}, within: 90 * time.Second}
+	s := stage{w: w, config: config{clusterOnly: true}, within: 2 * time.Minute}
 	s.ws = clitest.New(t, s.config.in(w), w.env())
 	s.cleanUp(t)
 	s.ws.Apply()

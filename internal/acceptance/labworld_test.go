@@ -39,7 +39,7 @@ type lab struct {
 	size modelSize
 	// serves says that there will be a deployment; else the small image with Ray alone does.
 	serves bool
-	// before are all files that were on the nodes when the test began.
+	// before is what was on the nodes when the test began.
 	before map[string]bool
 }
 
@@ -75,8 +75,8 @@ func newLab(t testing.TB, serves bool) *lab {
 			w.size.ShardBytes = size
 		}
 	}
-	for _, file := range w.files(t) {
-		w.before[file] = true
+	for _, line := range w.everything(t) {
+		w.before[line] = true
 	}
 	t.Cleanup(func() { w.heal(t) })
 	return w
@@ -135,20 +135,57 @@ func (w *lab) image() string {
 func (w *lab) fault(t testing.TB, name string, node int) {
 	t.Helper()
 	number := strconv.Itoa(node + 1)
-	switch name {
-	case "ray-recreated":
+	switch {
+	case name == "ray-recreated":
 		script, err := os.ReadFile(filepath.Join(repository, "lab", "faults", "rerun.py"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.run(t, script, "exec", number, "python3", "-", "ray-"+labName)
-	case "ray-head-management":
+		w.again(t, node, func() { w.run(t, script, "exec", number, "python3", "-", "ray-"+labName) })
+	case name == "ray-env" && node != a:
+		w.again(t, node, func() { w.run(t, nil, "fault", name, number) })
+	case name == "ray-head-management":
 		w.run(t, nil, "fault", name)
+	case name == "reboot":
+		w.run(t, nil, "fault", name, number)
+		w.awaitSSH(t, node)
 	default:
 		w.run(t, nil, "fault", name, number)
 	}
-	if name == "reboot" {
-		w.awaitSSH(t, node)
+}
+
+// alive are the nodes that Ray's GCS has as alive: id to address.
+func (w *lab) alive(t testing.TB) map[string]string {
+	t.Helper()
+	const script = `
+from ray._raylet import GcsClient
+for node in GcsClient(address="127.0.0.1:6379").get_all_node_info(timeout=5).values():
+    if node.state == 0:
+        print(node.node_id.hex(), node.node_manager_address)
+`
+	all := map[string]string{}
+	for line := range strings.Lines(w.run(t, []byte(script), "exec", "1", "docker", "exec", "-i", "ray-"+labName, "python3", "-")) {
+		id, address, _ := strings.Cut(strings.TrimSpace(line), " ")
+		all[id] = address
+	}
+	return all
+}
+
+// again runs a worker's container again by a fault, and waits until it is a member: until then a look
+// would find one node less, or the earlier one.
+func (w *lab) again(t testing.TB, node int, rerun func()) {
+	t.Helper()
+	before := w.alive(t)
+	rerun()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		for id, address := range w.alive(t) {
+			if _, old := before[id]; !old && address == w.nodes()[node].Fabric {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not join the cluster again", w.nodes()[node].Name)
+		}
 	}
 }
 
@@ -171,6 +208,9 @@ func (w *lab) awaitSSH(t testing.TB, node int) {
 func (w *lab) heal(t testing.TB) {
 	t.Helper()
 	w.run(t, nil, "heal")
+	for i := range w.nodes() {
+		w.awaitSSH(t, i)
+	}
 }
 
 func (w *lab) containers(t testing.TB) map[string]string {
@@ -202,11 +242,12 @@ func (w *lab) files(t testing.TB) []string {
 	return all
 }
 
-func (w *lab) leftovers(t testing.TB) []string {
+// everything is what a provider could leave behind.
+func (w *lab) everything(t testing.TB) []string {
 	t.Helper()
-	left := []string{}
+	var all []string
 	for _, name := range slices.Sorted(maps.Keys(w.containers(t))) {
-		left = append(left, "container "+name)
+		all = append(all, "container "+name)
 	}
 	for i, one := range w.nodes() {
 		for what, command := range map[string][]string{
@@ -215,14 +256,20 @@ func (w *lab) leftovers(t testing.TB) []string {
 			"process": {"sh", "-c", "pgrep -af 'spark-agent|raylet|gcs_server|vllm|ray::' | grep -v pgrep || true"},
 		} {
 			for line := range strings.Lines(w.exec(t, i, command...)) {
-				left = append(left, one.Name+": "+what+" "+strings.TrimSpace(line))
+				all = append(all, one.Name+": "+what+" "+strings.TrimSpace(line))
 			}
 		}
 	}
-	for _, file := range w.files(t) {
-		if !w.before[file] {
-			left = append(left, file)
+	return append(all, w.files(t)...)
+}
+
+// leftovers gives processes a moment to end.
+func (w *lab) leftovers(t testing.TB) []string {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(500 * time.Millisecond) {
+		left := slices.DeleteFunc(w.everything(t), func(line string) bool { return w.before[line] })
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
 		}
 	}
-	return left
 }
