@@ -171,15 +171,6 @@ func report(diags *diag.Diagnostics, problems []ray.Problem) {
 	}
 }
 
-// unseen stands in when the last look failed: nothing is claimed to be there.
-func unseen(spec ray.Spec) map[string]ray.Node {
-	nodes := ray.Want(spec)
-	for host, member := range nodes {
-		nodes[host] = ray.Node{Name: member.Name, Role: member.Role, Container: "missing"}
-	}
-	return nodes
-}
-
 // checkMembers finds references that lack what a cluster needs of a node: the nested attributes are
 // all optional, so that whole nodes can be given. What is unknown still is not judged.
 func checkMembers(diags *diag.Diagnostics, refs []shared.NodeRef) {

@@ -90,7 +90,7 @@ func (r *clusterResource) Create(ctx context.Context, request resource.CreateReq
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
 		return
 	}
-	if len(seen.Foreign) > 0 { // it came after the plan, which refuses this too
+	if len(seen.Foreign) > 0 { // before there is a state that a destroy would have to clear
 		shared.Unable(&response.Diagnostics, path.Root("name"), doing, ray.Foreign(seen.Foreign[0], cluster.spec.Name))
 		return
 	}
@@ -105,7 +105,7 @@ func (r *clusterResource) apply(ctx context.Context, doing string, plan model, c
 	defer cancel()
 	seen, err := ray.Look(after, cluster.spec, cluster.machines)
 	if err != nil {
-		seen.Nodes = unseen(cluster.spec)
+		seen.Nodes = ray.Missing(cluster.spec)
 	}
 	want := ray.Want(cluster.spec)
 	plan.see(cluster.spec, seen.Nodes, ray.Lines(want, seen.Nodes))
