@@ -159,9 +159,6 @@ func isWeights(file agent.File) bool {
 // digest is the content's sha256 as far as it is known without reading: the hub cache names the
 // blobs of large files by it (small files by a git hash of 40 digits).
 func digest(file agent.File) string {
-	if file.SHA256 != "" {
-		return file.SHA256
-	}
 	if name := path.Base(file.Link); regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(name) {
 		return name
 	}
