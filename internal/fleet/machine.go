@@ -45,7 +45,8 @@ var _ Machine = (*machine)(nil)
 
 // key names the settings that make a machine.
 func (c Connection) key() string {
-	return fmt.Sprintf("%s|%d|%s|%s|%s", c.Host, c.Port, c.User, c.HostKey, c.Socket)
+	return fmt.Sprintf("%q", []any{c.Host, c.Port, c.User, c.HostKey, c.Socket, c.PrivateKeyFile, c.CertificateFile,
+		c.ProxyJump, c.HostKeyPolicy, c.Transport, c.AgentDir})
 }
 
 func newMachine(connection Connection, config sshx.Config) *machine {

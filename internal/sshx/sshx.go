@@ -20,6 +20,16 @@ type Config struct {
 	PrivateKeyFile string
 	PrivateKey     string
 	Passphrase     string
+	// CertificateFile is an OpenSSH certificate for the key; empty means "<key file>-cert.pub", if it is there.
+	CertificateFile string
+	// ConfigFile is the ssh_config to follow; empty means ~/.ssh/config and /etc/ssh/ssh_config, "none" no file.
+	// What is set here wins over it.
+	ConfigFile string
+	// ProxyJump lists jump hosts in order, each "[user@]host[:port]" as for ssh -J; empty means what
+	// ssh_config says, "none" alone means a direct connection. Each is checked by the same rules.
+	ProxyJump []string
+	// HostKeyPolicy is HostKeyStrict (also if empty), HostKeyAcceptNew or HostKeyOff.
+	HostKeyPolicy string
 	// KnownHostsFiles to trust; empty means ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts.
 	KnownHostsFiles []string
 	// HostKey pins one key: an authorized_keys line ("ssh-ed25519 AAAA…") or a "SHA256:…" fingerprint.
@@ -30,6 +40,16 @@ type Config struct {
 	// dials directly.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
 }
+
+// The policies for a host key that no file knows. A changed or revoked key is refused by all but off.
+const (
+	// HostKeyStrict refuses an unknown key.
+	HostKeyStrict = "strict"
+	// HostKeyAcceptNew trusts an unknown host's key for the life of this process, and writes nothing.
+	HostKeyAcceptNew = "accept-new"
+	// HostKeyOff trusts any key, with a warning.
+	HostKeyOff = "off"
+)
 
 // Kind is a class of connection failures.
 type Kind int
