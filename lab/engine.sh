@@ -36,16 +36,27 @@ clean_own_run() {
   rm -rf "$OWN_RUN"
 }
 
+# without_files COMMAND...: becomes the command, with no open file but the first three.
+without_files() {
+  local fd
+  for fd in /proc/self/fd/*; do
+    fd=${fd##*/}
+    ((fd <= 2)) || eval "exec $fd>&-"
+  done
+  exec "$@"
+}
+
 start_engine() {
   if [[ -d $OWN_RUN ]] && ((EUID == 0)) && own_engine_ended; then clean_own_run; fi
   if engine_answers; then return; fi
   ((EUID == 0)) || die "no Docker engine answers, and starting one takes root: run as root, or start the machine's engine"
   mkdir -p "$OWN_RUN" "$OWN_DATA"
   # Nothing of ours is routed or translated: two closed bridges are all that the nodes need, so the machine's
-  # iptables, ip_forward and default bridge stay as they are.
-  setsid dockerd --host "unix://$OWN_SOCKET" --pidfile "$OWN_RUN/docker.pid" --exec-root "$OWN_RUN/exec" \
+  # iptables, ip_forward and default bridge stay as they are. It outlives us, so it gets none of our open files: a lock of
+  # a caller (flock FILE lab/up) would be held as long as the lab is up.
+  without_files setsid dockerd --host "unix://$OWN_SOCKET" --pidfile "$OWN_RUN/docker.pid" --exec-root "$OWN_RUN/exec" \
     --data-root "$OWN_DATA" --storage-driver overlay2 --bridge none --iptables=false --ip6tables=false \
-    --ip-forward=false --ip-masq=false </dev/null >"$LAB_HOME/engine.log" 2>&1 9>&- &
+    --ip-forward=false --ip-masq=false </dev/null >"$LAB_HOME/engine.log" 2>&1 &
   wait_for 30 "own dockerd does not answer, see $LAB_HOME/engine.log" engine_answers
   say "own Docker engine $(outer version --format '{{.Server.Version}}')"
 }
