@@ -38,8 +38,6 @@ const (
 type sparkProvider struct {
 	version string
 	pool    *fleet.Pool
-	// unknown names an attribute of the provider block whose value is not known yet.
-	unknown string
 }
 
 // New makes the provider; version is the release, or "dev".
@@ -97,8 +95,9 @@ func (p *sparkProvider) Configure(ctx context.Context, request provider.Configur
 	if response.Diagnostics.HasError() {
 		return
 	}
-	if p.unknown = config.firstUnknown(); p.unknown != "" {
-		return // without data, the resources plan and ask no host; see awaiting
+	if name := config.firstUnknown(); name != "" {
+		response.ResourceData = shared.Waiting(name)
+		return
 	}
 	defaults := fleet.Defaults{
 		User:           cmp.Or(config.User.ValueString(), os.Getenv(envUser)),
@@ -130,7 +129,7 @@ func (p *sparkProvider) Configure(ctx context.Context, request provider.Configur
 
 // Resources implements provider.Provider.
 func (p *sparkProvider) Resources(context.Context) []func() resource.Resource {
-	return []func() resource.Resource{p.await(sparknode.New), p.await(raycluster.New), p.await(vllmdeployment.New)}
+	return []func() resource.Resource{sparknode.New, raycluster.New, vllmdeployment.New}
 }
 
 // DataSources implements provider.Provider.

@@ -1,18 +1,12 @@
 package provider
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
-
-	"github.com/spark-stack/terraform-provider-spark/internal/provider/raycluster"
-	"github.com/spark-stack/terraform-provider-spark/internal/provider/sparknode"
-	"github.com/spark-stack/terraform-provider-spark/internal/provider/vllmdeployment"
 )
 
 // object makes a value of a schema: null where values has nothing.
@@ -78,21 +72,4 @@ func TestUnknownProviderValue(t *testing.T) {
 			}
 		})
 	}
-}
-
-// What a resource can do more than the others must not be lost behind awaiting.
-func TestAwaitingHidesNothing(t *testing.T) {
-	for _, factory := range []func() resource.Resource{sparknode.New, raycluster.New, vllmdeployment.New} {
-		bare, wrapped := reflect.TypeOf(factory()), reflect.TypeOf((&sparkProvider{}).await(factory)())
-		for i := range bare.NumMethod() {
-			if name := bare.Method(i).Name; !hasMethod(wrapped, name) {
-				t.Errorf("%s: %s is hidden", bare, name)
-			}
-		}
-	}
-}
-
-func hasMethod(of reflect.Type, name string) bool {
-	_, ok := of.MethodByName(name)
-	return ok
 }

@@ -18,7 +18,7 @@ import (
 // ModifyPlan implements resource.ResourceWithModifyPlan: it only translates what the domain decides,
 // and sets every computed attribute.
 func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
-	if request.Plan.Raw.IsNull() || r.data == nil {
+	if request.Plan.Raw.IsNull() || r.Data == nil {
 		return
 	}
 	var plan model

@@ -34,20 +34,10 @@ var (
 	_ resource.ResourceWithModifyPlan = (*clusterResource)(nil)
 )
 
-type clusterResource struct{ data *shared.Data }
+type clusterResource struct{ shared.Frame }
 
 // New makes the resource.
-func New() resource.Resource { return &clusterResource{} }
-
-// Metadata implements resource.Resource.
-func (r *clusterResource) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
-	response.TypeName = TypeName
-}
-
-// Configure implements resource.ResourceWithConfigure.
-func (r *clusterResource) Configure(_ context.Context, request resource.ConfigureRequest, response *resource.ConfigureResponse) {
-	r.data = shared.DataFrom(request, &response.Diagnostics)
-}
+func New() resource.Resource { return &clusterResource{shared.Frame{Type: TypeName}} }
 
 // opened is a cluster with its machines.
 type opened struct {
@@ -66,7 +56,7 @@ func (r *clusterResource) open(ctx context.Context, m model, diags *diag.Diagnos
 		diags.AddError("Unable to open ray_cluster "+m.Name.ValueString(), "A value that the cluster needs is still unknown. This is a bug of the provider.")
 		return opened{}, false
 	}
-	return opened{spec: spec, machines: machines(r.data.Pool, refs)}, true
+	return opened{spec: spec, machines: machines(r.Data.Pool, refs)}, true
 }
 
 // Create implements resource.Resource. What a failed attempt left behind and fits is kept.
@@ -76,9 +66,7 @@ func (r *clusterResource) Create(ctx context.Context, request resource.CreateReq
 	if response.Diagnostics.HasError() {
 		return
 	}
-	limit, diags := plan.Timeouts.Create(ctx, applyTimeout)
-	response.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Create, applyTimeout, &response.Diagnostics)
 	defer cancel()
 	cluster, ok := r.open(ctx, plan, &response.Diagnostics)
 	if !ok {
@@ -126,6 +114,9 @@ func (r *clusterResource) apply(ctx context.Context, doing string, plan model, c
 
 // Read implements resource.Resource.
 func (r *clusterResource) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	if r.Waits(&response.Diagnostics) {
+		return
+	}
 	var state model
 	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
 	if response.Diagnostics.HasError() {
@@ -137,7 +128,7 @@ func (r *clusterResource) Read(ctx context.Context, request resource.ReadRequest
 	}
 	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
 	switch {
-	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
+	case err != nil && r.Data.KeepUnreachable && shared.Unreachable(err):
 		// The node's own diff shows it; what was not looked at is not judged.
 		response.Diagnostics.AddWarning("ray_cluster "+cluster.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
 	case err != nil:
@@ -161,9 +152,7 @@ func (r *clusterResource) Update(ctx context.Context, request resource.UpdateReq
 	if response.Diagnostics.HasError() {
 		return
 	}
-	limit, diags := plan.Timeouts.Update(ctx, applyTimeout)
-	response.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Update, applyTimeout, &response.Diagnostics)
 	defer cancel()
 	cluster, ok := r.open(ctx, plan, &response.Diagnostics)
 	if !ok {
@@ -213,7 +202,7 @@ func (r *clusterResource) removeMembers(ctx context.Context, state model, cluste
 // destroy removes a cluster, or some of its workers. With unreachable = "keep" members that do not
 // answer are left behind.
 func (r *clusterResource) destroy(ctx context.Context, cluster opened, doing string, diags *diag.Diagnostics) bool {
-	if r.data.KeepUnreachable {
+	if r.Data.KeepUnreachable {
 		cluster.spec.Members = slices.DeleteFunc(slices.Clone(cluster.spec.Members), func(member ray.Member) bool {
 			_, err := cluster.machines[member.Host].Facts(ctx)
 			gone := err != nil && shared.Unreachable(err)
@@ -238,9 +227,7 @@ func (r *clusterResource) Delete(ctx context.Context, request resource.DeleteReq
 	if response.Diagnostics.HasError() {
 		return
 	}
-	limit, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	response.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := shared.Limit(ctx, state.Timeouts.Delete, deleteTimeout, &response.Diagnostics)
 	defer cancel()
 	cluster, ok := r.open(ctx, state, &response.Diagnostics)
 	if !ok {

@@ -4,11 +4,8 @@ package shared
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/attr"
-	"github.com/hashicorp/terraform-plugin-framework/diag"
-	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
@@ -20,18 +17,6 @@ type Data struct {
 	Pool *fleet.Pool
 	// KeepUnreachable goes on with the last known values when a host does not answer.
 	KeepUnreachable bool
-}
-
-// DataFrom takes the provider's data in a resource's Configure; nil before the provider is configured.
-func DataFrom(request resource.ConfigureRequest, diags *diag.Diagnostics) *Data {
-	if request.ProviderData == nil {
-		return nil
-	}
-	data, ok := request.ProviderData.(*Data)
-	if !ok {
-		diags.AddError("Unable to configure resource", fmt.Sprintf("The provider handed over %T. This is a bug of the provider.", request.ProviderData))
-	}
-	return data
 }
 
 // Progress reports a phase of a long act through the log.

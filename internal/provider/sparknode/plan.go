@@ -14,7 +14,7 @@ import (
 // ModifyPlan implements resource.ResourceWithModifyPlan. It sets every computed attribute, so that
 // a change of one argument shows as one change.
 func (r *nodeResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
-	if request.Plan.Raw.IsNull() || r.data == nil {
+	if request.Plan.Raw.IsNull() || r.Data == nil {
 		return
 	}
 	var plan, config model

@@ -24,24 +24,14 @@ var (
 	_ resource.ResourceWithModifyPlan = (*nodeResource)(nil)
 )
 
-type nodeResource struct{ data *shared.Data }
+type nodeResource struct{ shared.Frame }
 
 // New makes the resource.
-func New() resource.Resource { return &nodeResource{} }
-
-// Metadata implements resource.Resource.
-func (r *nodeResource) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
-	response.TypeName = TypeName
-}
-
-// Configure implements resource.ResourceWithConfigure.
-func (r *nodeResource) Configure(_ context.Context, request resource.ConfigureRequest, response *resource.ConfigureResponse) {
-	r.data = shared.DataFrom(request, &response.Diagnostics)
-}
+func New() resource.Resource { return &nodeResource{shared.Frame{Type: TypeName}} }
 
 // look takes the snapshot of the node: its facts, and proof that its engine answers.
 func (r *nodeResource) look(ctx context.Context, m model, accepted string) (node.Observed, agent.Facts, error) {
-	machine := r.data.Pool.Machine(m.connection())
+	machine := r.Data.Pool.Machine(m.connection())
 	var facts agent.Facts
 	var engineErr error
 	// Both at once: the engine's round trips hide behind the agent's start.
@@ -82,6 +72,9 @@ func (r *nodeResource) Create(ctx context.Context, request resource.CreateReques
 
 // Read implements resource.Resource. It writes what is observed and never what is accepted.
 func (r *nodeResource) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	if r.Waits(&response.Diagnostics) {
+		return
+	}
 	var state model
 	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
 	if response.Diagnostics.HasError() {
@@ -89,7 +82,7 @@ func (r *nodeResource) Read(ctx context.Context, request resource.ReadRequest, r
 	}
 	seen, _, err := r.look(ctx, state, state.FabricAddress.ValueString())
 	switch {
-	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
+	case err != nil && r.Data.KeepUnreachable && shared.Unreachable(err):
 		r.keep(ctx, &state, err, &response.Diagnostics)
 	case err != nil:
 		shared.UnableKept(&response.Diagnostics, path.Root("host"), "read spark_node "+state.Host.ValueString(), err)
@@ -146,14 +139,14 @@ func (r *nodeResource) Delete(ctx context.Context, request resource.DeleteReques
 	if response.Diagnostics.HasError() {
 		return
 	}
-	machine := r.data.Pool.Machine(state.connection())
+	machine := r.Data.Pool.Machine(state.connection())
 	helper, err := machine.Agent(ctx)
 	if err == nil {
 		err = helper.Uninstall(ctx)
 	}
 	switch {
 	case err == nil:
-	case r.data.KeepUnreachable && shared.Unreachable(err):
+	case r.Data.KeepUnreachable && shared.Unreachable(err):
 		shared.LeftBehind(&response.Diagnostics, state.Host.ValueString(), "our helper in ~/.cache/spark-stack", err)
 	default:
 		shared.UnableDelete(&response.Diagnostics, path.Root("host"), "delete spark_node "+state.Host.ValueString(), err)

@@ -21,7 +21,7 @@ import (
 // ModifyPlan implements resource.ResourceWithModifyPlan: it only translates what the domain decides,
 // and sets every computed attribute.
 func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
-	if request.Plan.Raw.IsNull() || r.data == nil {
+	if request.Plan.Raw.IsNull() || r.Data == nil {
 		return
 	}
 	var plan, config model
@@ -44,7 +44,7 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 	if config.Name.IsUnknown() || config.ServedName.IsUnknown() || config.TensorParallel.IsUnknown() {
 		return
 	}
-	deployment, ok := plan.open(ctx, r.data.Pool, &response.Diagnostics)
+	deployment, ok := plan.open(ctx, r.Data.Pool, &response.Diagnostics)
 	if !ok || response.Diagnostics.HasError() {
 		return // something that decides is unknown: everything computed stays unknown
 	}
@@ -125,7 +125,7 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 // (unreachable = "keep") is not judged.
 func (r *deploymentResource) free(ctx context.Context, deployment opened, diags *diag.Diagnostics) bool {
 	err := vllm.CheckFree(ctx, deployment.spec, deployment.machines)
-	if err == nil || r.data.KeepUnreachable && shared.Unreachable(err) {
+	if err == nil || r.Data.KeepUnreachable && shared.Unreachable(err) {
 		return true
 	}
 	at := path.Empty()

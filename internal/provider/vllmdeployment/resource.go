@@ -34,24 +34,14 @@ var (
 	_ resource.ResourceWithModifyPlan = (*deploymentResource)(nil)
 )
 
-type deploymentResource struct{ data *shared.Data }
+type deploymentResource struct{ shared.Frame }
 
 // New makes the resource.
-func New() resource.Resource { return &deploymentResource{} }
-
-// Metadata implements resource.Resource.
-func (r *deploymentResource) Metadata(_ context.Context, _ resource.MetadataRequest, response *resource.MetadataResponse) {
-	response.TypeName = TypeName
-}
-
-// Configure implements resource.ResourceWithConfigure.
-func (r *deploymentResource) Configure(_ context.Context, request resource.ConfigureRequest, response *resource.ConfigureResponse) {
-	r.data = shared.DataFrom(request, &response.Diagnostics)
-}
+func New() resource.Resource { return &deploymentResource{shared.Frame{Type: TypeName}} }
 
 // open reads a plan or state of which everything is known.
 func (r *deploymentResource) open(ctx context.Context, m model, diags *diag.Diagnostics) (opened, bool) {
-	deployment, ok := m.open(ctx, r.data.Pool, diags)
+	deployment, ok := m.open(ctx, r.Data.Pool, diags)
 	if !ok && !diags.HasError() {
 		diags.AddError("Unable to open vllm_deployment "+m.Name.ValueString(), "A value that the deployment needs is still unknown. This is a bug of the provider.")
 	}
@@ -65,9 +55,7 @@ func (r *deploymentResource) Create(ctx context.Context, request resource.Create
 	if response.Diagnostics.HasError() {
 		return
 	}
-	limit, diags := plan.Timeouts.Create(ctx, applyTimeout)
-	response.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Create, applyTimeout, &response.Diagnostics)
 	defer cancel()
 	deployment, ok := r.open(ctx, plan, &response.Diagnostics)
 	if !ok {
@@ -125,6 +113,9 @@ func (r *deploymentResource) apply(ctx context.Context, doing string, plan model
 
 // Read implements resource.Resource.
 func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequest, response *resource.ReadResponse) {
+	if r.Waits(&response.Diagnostics) {
+		return
+	}
 	var state model
 	response.Diagnostics.Append(request.State.Get(ctx, &state)...)
 	manifest, diags := keptManifest(ctx, request.Private)
@@ -138,7 +129,7 @@ func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequ
 	}
 	seen, err := look(ctx, deployment, manifest)
 	switch {
-	case err != nil && r.data.KeepUnreachable && shared.Unreachable(err):
+	case err != nil && r.Data.KeepUnreachable && shared.Unreachable(err):
 		// The node's own diff shows it; what was not looked at is not judged.
 		response.Diagnostics.AddWarning("vllm_deployment "+deployment.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
 	case err != nil:
@@ -160,9 +151,7 @@ func (r *deploymentResource) Update(ctx context.Context, request resource.Update
 	if response.Diagnostics.HasError() {
 		return
 	}
-	limit, diags := plan.Timeouts.Update(ctx, applyTimeout)
-	response.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Update, applyTimeout, &response.Diagnostics)
 	defer cancel()
 	deployment, ok := r.open(ctx, plan, &response.Diagnostics)
 	if !ok {
@@ -214,9 +203,7 @@ func (r *deploymentResource) Delete(ctx context.Context, request resource.Delete
 	if response.Diagnostics.HasError() {
 		return
 	}
-	limit, diags := state.Timeouts.Delete(ctx, deleteTimeout)
-	response.Diagnostics.Append(diags...)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := shared.Limit(ctx, state.Timeouts.Delete, deleteTimeout, &response.Diagnostics)
 	defer cancel()
 	deployment, ok := r.open(ctx, state, &response.Diagnostics)
 	if !ok {
