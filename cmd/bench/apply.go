@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/delay"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
@@ -176,7 +177,7 @@ func (b *bench) runThenAsk(ctx context.Context, node int, container engine.Conta
 		if answer == nil {
 			return nil
 		}
-		if pause(ctx, floorPoll) != nil {
+		if delay.Pause(ctx, floorPoll) != nil {
 			return fmt.Errorf("container %s: %w: %w", container.Name, context.Cause(ctx), answer)
 		}
 	}
@@ -232,7 +233,7 @@ func (b *bench) configuration() any {
 		GCSPort, ServePort         int
 	}{Name: name, Image: b.lab.Images.VLLM, Models: b.home, Model: b.model(), GCSPort: gcsPort, ServePort: servePort}
 	for i := range b.nodes {
-		values.Nodes = append(values.Nodes, node{Host: b.address(i), Port: b.proxies[i].port(), Key: b.keys[i]})
+		values.Nodes = append(values.Nodes, node{Host: b.address(i), Port: b.proxies[i].Port(), Key: b.keys[i]})
 	}
 	return values
 }

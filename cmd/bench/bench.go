@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/delay"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
@@ -46,7 +47,7 @@ type bench struct {
 	// dir is the work folder here, an absolute path; home is ours on every node.
 	dir, home string
 	// proxies lead to the nodes' sshd, nodes are the machines behind them; the head first.
-	proxies []*proxy
+	proxies []*delay.Proxy
 	keys    []string
 	pool    *fleet.Pool
 	nodes   []fleet.Machine
@@ -80,13 +81,13 @@ func open(ctx context.Context, chosen options, stderr io.Writer) (*bench, error)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errStart, err)
 		}
-		proxy, err := newProxy(ctx, b.address(i), node.Management+":22")
+		proxy, err := delay.NewProxy(ctx, b.address(i), node.Management+":22")
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errStart, err)
 		}
 		b.keys = append(b.keys, key)
 		b.proxies = append(b.proxies, proxy)
-		b.nodes = append(b.nodes, b.pool.Machine(fleet.Connection{Host: b.address(i), Port: proxy.port(), HostKey: key}))
+		b.nodes = append(b.nodes, b.pool.Machine(fleet.Connection{Host: b.address(i), Port: proxy.Port(), HostKey: key}))
 	}
 	if err := b.vacant(ctx); err != nil {
 		b.shut()
@@ -185,7 +186,7 @@ func (b *bench) sshConfig() string { return filepath.Join(b.dir, "ssh_config") }
 func (b *bench) sshConfiguration() string {
 	var text strings.Builder
 	for i, node := range b.lab.Nodes {
-		fmt.Fprintf(&text, "Host %s\n  HostName %s\n  Port %d\n  HostKeyAlias %s\n", node.Name, b.address(i), b.proxies[i].port(), node.Management)
+		fmt.Fprintf(&text, "Host %s\n  HostName %s\n  Port %d\n  HostKeyAlias %s\n", node.Name, b.address(i), b.proxies[i].Port(), node.Management)
 	}
 	fmt.Fprintf(&text, "Host *\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s\n  StrictHostKeyChecking yes\n  BatchMode yes\n  LogLevel ERROR\n",
 		b.lab.User, b.lab.Key, b.lab.KnownHosts)
@@ -248,7 +249,7 @@ func (b *bench) hosts(folder string) []weights.Host {
 // setDelay sets the delay of one direction to every node, for connections that are made from now on.
 func (b *bench) setDelay(oneWay time.Duration) {
 	for _, one := range b.proxies {
-		one.setDelay(oneWay)
+		one.SetDelay(oneWay)
 	}
 }
 
@@ -301,7 +302,7 @@ func (b *bench) remove(ctx context.Context, node int, containers, volumes []stri
 func (b *bench) shut() {
 	b.pool.Close()
 	for _, one := range b.proxies {
-		_ = one.close() // it ends with the program anyway
+		_ = one.Close() // it ends with the program anyway
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package delay
 
 import (
 	"bytes"
@@ -35,13 +35,13 @@ func echo(t *testing.T) string {
 // through connects to target by way of a proxy with a delay.
 func through(t *testing.T, target string, oneWay time.Duration) net.Conn {
 	t.Helper()
-	proxy, err := newProxy(t.Context(), "127.0.0.1", target)
+	proxy, err := NewProxy(t.Context(), "127.0.0.1", target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = proxy.close() })
-	proxy.setDelay(oneWay)
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(proxy.port())))
+	t.Cleanup(func() { _ = proxy.Close() })
+	proxy.SetDelay(oneWay)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(proxy.Port())))
 	if err != nil {
 		t.Fatal(err)
 	}
