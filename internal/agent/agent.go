@@ -5,15 +5,29 @@
 // session. It has no daemon, no open port outside a transfer and no need of root.
 package agent
 
-import "context"
+import (
+	"context"
+	"net/http"
+)
 
 // ProtocolVersion changes when a request or an answer changes its meaning.
-const ProtocolVersion = 1
+const ProtocolVersion = 2
 
 // Agent is what the layers above ask of a node's helper. Every call obeys its context.
 type Agent interface {
 	// Facts looks at the node.
 	Facts(ctx context.Context) (Facts, error)
+	// Containers looks at the engine's containers.
+	Containers(ctx context.Context, request ContainersRequest) (EngineAnswers, error)
+	// AskEngine passes a request on to the Docker engine behind a socket of the node, and AskProgram to
+	// a program on the node ("127.0.0.1:8000"), if package filter allows it. The request's URL gives
+	// path and query alone. An answer of any status is no error.
+	AskEngine(socket string, request *http.Request) (*http.Response, error)
+	AskProgram(address string, request *http.Request) (*http.Response, error)
+	// ReadOnly says that the agent refuses every call that would change something.
+	ReadOnly() bool
+	// Forget drops what was asked together with the start and not taken yet: it is older than a change.
+	Forget()
 	// List walks a folder of weights and proves each file as far as asked.
 	List(ctx context.Context, request ListRequest) (Listing, error)
 	// Receive takes files from another agent; onEvent is called for each event, the first of which
@@ -35,7 +49,7 @@ type Agent interface {
 type Error struct {
 	// Host is the node, Step what was tried: "start agent", "list /models".
 	Host, Step string
-	// Code is one of the Transfer… constants, or empty.
+	// Code is one of the Transfer… and Refused… constants, or empty.
 	Code    string
 	Message string
 	Err     error
@@ -52,3 +66,17 @@ func (e *Error) Error() string {
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// The classes of questions that the agent did not pass on.
+const (
+	// RefusedReadOnly: the agent answers questions only.
+	RefusedReadOnly = "read_only"
+	// RefusedFilter: nobody may ask that through the agent.
+	RefusedFilter = "filter"
+	// RefusedConnect: nothing answers at the address.
+	RefusedConnect = "unconnected"
+	// RefusedEngineDown: no engine answers on the socket.
+	RefusedEngineDown = "engine_down"
+	// RefusedEngineDenied: the user may not use the socket.
+	RefusedEngineDenied = "engine_denied"
+)

@@ -108,7 +108,7 @@ func (m *machine) Agent(ctx context.Context) (agent.Agent, error) {
 		_ = ended.Close() // there is nothing left to lose
 	}
 	return m.agent.get(ctx, func(ctx context.Context) (agent.Agent, error) {
-		return client.Start(ctx, m.connection.Host, starter(ssh))
+		return client.Start(ctx, m.connection.Host, starter(ssh), client.Options{Folder: m.connection.AgentDir})
 	})
 }
 

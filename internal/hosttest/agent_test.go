@@ -49,7 +49,7 @@ func agentOf(t *testing.T, name string, connection *ssh.Client) agent.Agent {
 					return nil
 				},
 			}, session.Start(command)
-		}))
+		}), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

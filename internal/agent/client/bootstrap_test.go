@@ -147,7 +147,7 @@ func TestBootstrap(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, commands := range []int{3, 4} { // A node that has the agent costs one command.
-				helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built))
+				helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +185,7 @@ func TestUninstallOfTheRealProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNode(t, "sh")
-	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built))
+	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestBootstrapFailures(t *testing.T) {
 			if test.find == nil {
 				test.find = carries(runtime.GOARCH, built)
 			}
-			_, err := start(t.Context(), "spark-a", n, test.find)
+			_, err := start(t.Context(), "spark-a", n, test.find, Options{})
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v", err)
 			}
@@ -291,7 +291,7 @@ func TestBootstrapFailures(t *testing.T) {
 
 func TestStartIsAnAgentError(t *testing.T) {
 	starter := StarterFunc(func(context.Context, string) (*Process, error) { return nil, errors.New("no session") })
-	_, err := Start(t.Context(), "spark-a", starter)
+	_, err := Start(t.Context(), "spark-a", starter, Options{})
 	var failed *agent.Error
 	if !errors.As(err, &failed) || err.Error() != "spark-a: start the agent: no session" {
 		t.Errorf("got %v", err)
@@ -308,7 +308,7 @@ func TestStartObeysItsContext(t *testing.T) {
 	reason := errors.New("the user gave up")
 	time.AfterFunc(200*time.Millisecond, func() { cancel(reason) })
 	begun := time.Now()
-	if _, err := start(ctx, "spark-a", n, embedded.Linux); !errors.Is(err, reason) {
+	if _, err := start(ctx, "spark-a", n, embedded.Linux, Options{}); !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
@@ -337,7 +337,7 @@ func TestNothingOutlivesTheSession(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), []byte(script), 0o700); err != nil { //nolint:gosec // It is run.
 		t.Fatal(err)
 	}
-	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built))
+	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,26 @@ var (
 
 // Facts implements agent.Agent.
 func (c *connection) Facts(ctx context.Context) (agent.Facts, error) {
+	if facts, taken, err := c.facts.take(ctx); taken {
+		return facts, c.taken(ctx, "read facts", err)
+	}
+	return c.readFacts(ctx)
+}
+
+func (c *connection) readFacts(ctx context.Context) (agent.Facts, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, errFacts)
 	defer cancel()
 	var facts agent.Facts
 	err := c.ask(ctx, "read facts", wire.PathFacts, struct{}{}, &facts)
 	return facts, err
+}
+
+// taken dresses the failure of a wait for what was asked ahead as that of a call.
+func (c *connection) taken(ctx context.Context, step string, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return c.fail(step, err)
+	}
+	return err
 }
 
 // List implements agent.Agent.

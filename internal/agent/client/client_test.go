@@ -33,7 +33,7 @@ func inProcess(t *testing.T, options server.Options) Starter {
 
 func dial(t *testing.T, options server.Options) agent.Agent {
 	t.Helper()
-	helper, err := Start(t.Context(), "10.1.230.180", inProcess(t, options))
+	helper, err := Start(t.Context(), "10.1.230.180", inProcess(t, options), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,22 +20,45 @@ const maxFailure = 64 << 10
 
 // connection is a running agent.
 type connection struct {
-	host    string
-	session *session
-	http    *http.ClientConn
+	host     string
+	session  *session
+	http     *http.ClientConn
+	readOnly bool
+
+	facts      ahead[agent.Facts]
+	containers ahead[agent.EngineAnswers]
 }
 
 var _ agent.Agent = (*connection)(nil)
 
-// connect takes up HTTP/2 on the session's streams.
-func connect(ctx context.Context, host string, s *session) (*connection, error) {
+// connected is the outcome of connectBehind.
+type connected struct {
+	*connection
+	err error
+}
+
+// connectBehind takes up HTTP/2 on the session's streams and asks what the options say, all without
+// waiting for the node. Nothing is read before the gate is open.
+func (s *session) connectBehind(ctx context.Context, host string, gate *gate, options Options) <-chan connected {
+	made := make(chan connected, 1)
+	go func() {
+		c, err := connect(ctx, host, s, gate)
+		if err == nil {
+			c.askAhead(context.WithoutCancel(ctx), options)
+		}
+		made <- connected{c, err}
+	}()
+	return made
+}
+
+func connect(ctx context.Context, host string, s *session, reader io.Reader) (*connection, error) {
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{
 		Protocols:          &protocols,
 		DisableCompression: true,
 		DialContext: func(context.Context, string, string) (net.Conn, error) {
-			return wire.Conn(stream{s.reader, s.process.Stdin, s.close}), nil
+			return wire.Conn(stream{reader, s.process.Stdin, s.close}), nil
 		},
 		// A peer that does not answer within 45 s is gone, whatever the layers below still believe.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
@@ -45,6 +68,16 @@ func connect(ctx context.Context, host string, s *session) (*connection, error) 
 		return nil, fmt.Errorf("speak HTTP/2 with the agent: %w", err)
 	}
 	return &connection{host: host, session: s, http: client}, nil
+}
+
+// askAhead asks what will be wanted first. The answers are bounded as those of the calls are.
+func (c *connection) askAhead(ctx context.Context, options Options) {
+	if options.Facts {
+		c.facts.ask(func() (agent.Facts, error) { return c.readFacts(ctx) })
+	}
+	if options.Containers != nil {
+		c.containers.ask(func() (agent.EngineAnswers, error) { return c.readContainers(ctx, *options.Containers) })
+	}
 }
 
 // stream joins the session's two directions.
@@ -58,6 +91,15 @@ func (s stream) Close() error { return s.close() }
 
 // Done implements agent.Agent.
 func (c *connection) Done() <-chan struct{} { return c.session.ended }
+
+// ReadOnly implements agent.Agent.
+func (c *connection) ReadOnly() bool { return c.readOnly }
+
+// Forget implements agent.Agent.
+func (c *connection) Forget() {
+	c.facts.drop()
+	c.containers.drop()
+}
 
 // Close implements agent.Agent.
 func (c *connection) Close() error {
@@ -90,12 +132,17 @@ func (c *connection) post(ctx context.Context, step, path string, body any) (io.
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
 	}
+	return nil, c.failure(step, response)
+}
+
+// failure reads why the agent did not do what it was asked, and closes the answer.
+func (c *connection) failure(step string, response *http.Response) *agent.Error {
 	defer response.Body.Close() //nolint:errcheck // Nothing of it is used after the failure is read.
 	var failure wire.Failure
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxFailure)).Decode(&failure); err != nil {
-		return nil, c.fail(step, fmt.Errorf("status %d without a readable reason: %w", response.StatusCode, err))
+		return c.fail(step, fmt.Errorf("status %d without a readable reason: %w", response.StatusCode, err))
 	}
-	return nil, &agent.Error{Host: c.host, Step: step, Code: failure.Code, Message: failure.Message}
+	return &agent.Error{Host: c.host, Step: step, Code: failure.Code, Message: failure.Message}
 }
 
 // broken explains a connection that failed under a call: by the caller's own context, by the end

@@ -18,7 +18,7 @@ func TestFactsHaveALimit(t *testing.T) {
 		helper, err := Start(t.Context(), "10.1.230.180", inProcess(t, server.Options{
 			User:      &agent.User{Name: "aurora"},
 			NvidiaSMI: func(context.Context) (string, error) { <-stuck; return "", errors.New("stuck") },
-		}))
+		}), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

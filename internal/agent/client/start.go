@@ -20,20 +20,20 @@ type finder func(architecture string) (embedded.Program, error)
 // Start starts the agent on a node, and uploads it first if it is not there. A node that has it
 // costs one command. The context bounds the start only; the agent lives until Close or until its
 // session ends. A failure is an *agent.Error.
-func Start(ctx context.Context, host string, starter Starter) (agent.Agent, error) {
-	started, err := start(ctx, host, starter, embedded.Linux)
+func Start(ctx context.Context, host string, starter Starter, options Options) (agent.Agent, error) {
+	started, err := start(ctx, host, starter, embedded.Linux, options)
 	if err != nil {
 		return nil, &agent.Error{Host: host, Step: "start the agent", Err: err}
 	}
 	return started, nil
 }
 
-func start(ctx context.Context, host string, starter Starter, find finder) (agent.Agent, error) {
+func start(ctx context.Context, host string, starter Starter, find finder, options Options) (agent.Agent, error) {
 	command, err := startCommand(find)
 	if err != nil {
 		return nil, err
 	}
-	started, err := attempt(ctx, host, starter, command)
+	started, err := attempt(ctx, host, starter, command, options)
 	var absent *missing
 	if !errors.As(err, &absent) {
 		return started, err
@@ -52,7 +52,7 @@ func start(ctx context.Context, host string, starter Starter, find finder) (agen
 	if err := upload(ctx, starter, program); err != nil {
 		return nil, err
 	}
-	return attempt(ctx, host, starter, command)
+	return attempt(ctx, host, starter, command, options)
 }
 
 // startCommand is the start script with the digests of the programs that this build carries.
@@ -72,40 +72,60 @@ func startCommand(find finder) (string, error) {
 }
 
 // attempt runs the start script once. A node without the agent is a *missing.
-func attempt(ctx context.Context, host string, starter Starter, command string) (agent.Agent, error) {
+func attempt(ctx context.Context, host string, starter Starter, command string, options Options) (agent.Agent, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no answer from the agent within %s", startTimeout))
 	defer cancel()
 	session, err := open(ctx, starter, command)
 	if err != nil {
 		return nil, err
 	}
-	started, err := session.begin(ctx, host)
+	started, err := session.begin(ctx, host, options)
 	if err != nil {
 		return nil, errors.Join(err, session.giveUp(ctx))
 	}
 	return started, nil
 }
 
-// begin reads the first line and takes up HTTP/2 behind it.
-func (s *session) begin(ctx context.Context, host string) (agent.Agent, error) {
+// begin takes up HTTP/2, sends what is asked together with the start, and reads the first line. What
+// is sent too early is lost with a command that turns out to be no agent.
+func (s *session) begin(ctx context.Context, host string, options Options) (agent.Agent, error) {
+	gate := newGate(s.reader)
+	connected := s.connectBehind(ctx, host, gate, options)
 	text, err := s.greet(ctx)
+	if err == nil {
+		err = welcome(text)
+	}
+	gate.open(err)
 	if err != nil {
 		return nil, err
 	}
+	hello, _ := wire.ParseHello(text)
+	select {
+	case made := <-connected:
+		if made.err != nil {
+			return nil, made.err
+		}
+		made.readOnly = hello.ReadOnly
+		s.detach()
+		return made.connection, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// welcome judges the first line.
+func welcome(text string) error {
 	if absent, ok := parseMissing(text); ok {
-		return nil, absent
+		return absent
 	}
 	hello, ok := wire.ParseHello(text)
-	if !ok {
-		return nil, fmt.Errorf("the node answered %q, which is not an agent's first line", lastLine(text))
+	switch {
+	case !ok:
+		return fmt.Errorf("the node answered %q, which is not an agent's first line", lastLine(text))
+	case hello.Protocol != agent.ProtocolVersion && hello.ReadOnly:
+		return &OutdatedError{Protocol: hello.Protocol, Architecture: hello.Architecture}
+	case hello.Protocol != agent.ProtocolVersion:
+		return fmt.Errorf("the agent on the node speaks protocol %d, this build speaks %d", hello.Protocol, agent.ProtocolVersion)
 	}
-	if hello.Protocol != agent.ProtocolVersion {
-		return nil, fmt.Errorf("the agent on the node speaks protocol %d, this build speaks %d", hello.Protocol, agent.ProtocolVersion)
-	}
-	started, err := connect(ctx, host, s)
-	if err != nil {
-		return nil, err
-	}
-	s.detach()
-	return started, nil
+	return nil
 }

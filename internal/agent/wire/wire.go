@@ -11,12 +11,28 @@ import (
 
 // The calls. Every one is a POST with a JSON body; Receive and Send answer with one JSON document a line.
 const (
-	PathFacts     = "/facts"
+	PathFacts      = "/facts"
+	PathContainers = "/containers"
 	PathList      = "/list"
 	PathReceive   = "/receive"
 	PathSend      = "/send"
 	PathClean     = "/clean"
 	PathUninstall = "/uninstall"
+)
+
+// What follows these prefixes is a request to the Docker engine, or to a program on the node, that the
+// agent passes on if package filter allows it.
+const (
+	PrefixEngine  = "/engine"
+	PrefixProgram = "/program"
+)
+
+// Headers beside them: the engine's socket, the program's address ("127.0.0.1:8000"), and in an answer
+// the mark that it is the agent's own Failure and not what was asked for.
+const (
+	HeaderSocket  = "Spark-Socket"
+	HeaderTarget  = "Spark-Target"
+	HeaderFailure = "Spark-Failure"
 )
 
 // Magic starts each line that is meant for the client. What a login shell prints before it (the
@@ -28,6 +44,8 @@ const Magic = "@spark-agent:3f9c1d@ "
 type Hello struct {
 	Protocol     int    `json:"protocol"`
 	Architecture string `json:"architecture"`
+	// ReadOnly says that the agent answers questions only: a forced command of sshd started it so.
+	ReadOnly bool `json:"read_only,omitempty"`
 }
 
 // Line formats the hello. The newline before it ends whatever a login shell left unfinished.
@@ -51,7 +69,7 @@ func ParseHello(text string) (Hello, bool) {
 
 // Failure is the body of an answer whose status is not 200.
 type Failure struct {
-	// Code is one of the Transfer… constants of package agent, or empty.
+	// Code is one of the Transfer… and Refused… constants of package agent, or empty.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message"`
 }
