@@ -3,11 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,8 +50,10 @@ type docker struct {
 	turn       chan struct{}
 	negotiated *Version
 
-	mu     sync.Mutex
-	server string // from the Server header, "28.3.3"
+	mu      sync.Mutex
+	product string // from the Server header, "Docker"
+	server  string // from there too, "28.3.3"
+	podman  string // Podman's release, from a header that only Podman sends
 }
 
 // New makes an engine client for the socket of the machine host, reached through dial. Nothing is
@@ -62,6 +61,13 @@ type docker struct {
 func New(host string, dial func(ctx context.Context, network, address string) (net.Conn, error), socket string, options ...Option) (Engine, error) {
 	if socket == "" {
 		socket = DefaultSocket
+	}
+	if err := CheckSocket(socket); err != nil {
+		var wrong *Error
+		if errors.As(err, &wrong) {
+			wrong.Host = host
+		}
+		return nil, err
 	}
 	d := &docker{host: host, socket: socket, dial: dial, patience: answerTimeout, turn: make(chan struct{}, 1)}
 	for _, option := range options {
@@ -100,65 +106,6 @@ func (d *docker) transport() *http.Transport {
 	}
 }
 
-// noteServer takes the release from the Server header, "Docker/28.3.3 (linux)": it comes with every
-// answer, also with those to clients that are too new.
-func (d *docker) noteServer(response *http.Response) {
-	if response == nil {
-		return
-	}
-	product, _, _ := strings.Cut(response.Header.Get("Server"), " ")
-	if _, release, ok := strings.Cut(product, "/"); ok {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.server = release
-	}
-}
-
-func (d *docker) release() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.server
-}
-
-// Version implements Engine.
-func (d *docker) Version(ctx context.Context) (Version, error) {
-	const step = "negotiate the API version"
-	select {
-	case d.turn <- struct{}{}:
-		defer func() { <-d.turn }()
-	case <-ctx.Done():
-		return Version{}, d.fail(ctx, step, context.Cause(ctx))
-	}
-	if d.negotiated != nil {
-		return *d.negotiated, nil
-	}
-	ctx, cancel := d.short(ctx)
-	defer cancel()
-	ping, err := d.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true, ForceNegotiate: true})
-	// The library would go on with its own highest version when it finds the engine too old.
-	if ping.APIVersion != "" && older(ping.APIVersion, MinimumAPIVersion) {
-		return Version{}, &Error{Kind: TooOld, Host: d.host, Step: step, Message: fmt.Sprintf(
-			"the Docker engine %s speaks the API version %s at most; at least %s (engine 20.10) is needed",
-			d.release(), ping.APIVersion, MinimumAPIVersion)}
-	}
-	if err != nil {
-		return Version{}, d.fail(ctx, step, err)
-	}
-	if ping.APIVersion == "" {
-		return Version{}, &Error{Host: d.host, Step: step, Message: "what answers on " + d.socket + " is no Docker engine: it names no API version"}
-	}
-	version := Version{Server: d.release(), API: d.api.ClientVersion()}
-	if version.Server == "" {
-		answer, err := d.api.ServerVersion(ctx, client.ServerVersionOptions{})
-		if err != nil {
-			return Version{}, d.fail(ctx, step, err)
-		}
-		version.Server = answer.Version
-	}
-	d.negotiated = &version
-	return version, nil
-}
-
 // ready negotiates before the first call of any kind.
 func (d *docker) ready(ctx context.Context) error {
 	_, err := d.Version(ctx)
@@ -167,25 +114,6 @@ func (d *docker) ready(ctx context.Context) error {
 
 // Close implements Engine.
 func (d *docker) Close() error { return d.api.Close() }
-
-// older compares API versions, "1.41".
-func older(a, b string) bool {
-	aMajor, aMinor := splitVersion(a)
-	bMajor, bMinor := splitVersion(b)
-	return aMajor < bMajor || aMajor == bMajor && aMinor < bMinor
-}
-
-// splitVersion reads a malformed part as 0, which counts as too old.
-func splitVersion(version string) (major, minor int) {
-	first, second, _ := strings.Cut(version, ".")
-	numbers := [2]int{}
-	for i, part := range []string{first, second} {
-		if n, err := strconv.Atoi(part); err == nil {
-			numbers[i] = n
-		}
-	}
-	return numbers[0], numbers[1]
-}
 
 // dialError hides its cause from the library, which would replace what it believes to know (a
 // refused connection, a timeout) by a sentence of its own and drop the cause.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,37 +79,6 @@ func kindOf(err error) Kind {
 		return failure.Kind
 	}
 	return -1
-}
-
-func TestVersion(t *testing.T) {
-	f := startFake(t)
-	f.apiVersion, f.release = "1.41", "20.10.24"
-	e := f.engine(t)
-	var wait sync.WaitGroup
-	for range 10 {
-		wait.Go(func() {
-			if v, err := e.Version(t.Context()); err != nil || v != (Version{Server: "20.10.24", API: "1.41"}) {
-				t.Errorf("%+v, %v", v, err)
-			}
-		})
-	}
-	wait.Wait()
-	if n := f.seen(http.MethodHead, "/_ping"); n != 1 {
-		t.Errorf("%d pings", n)
-	}
-	for _, old := range []string{"1.40", "1.24"} {
-		f := startFake(t)
-		f.apiVersion, f.release = old, "19.03.15"
-		_, err := f.engine(t).Containers(t.Context(), "x")
-		if kindOf(err) != TooOld || !strings.Contains(err.Error(), "19.03.15") || !strings.Contains(err.Error(), "1.41") {
-			t.Errorf("%s: %v", old, err)
-		}
-	}
-	f = startFake(t)
-	f.apiVersion = ""
-	if _, err := f.engine(t).Version(t.Context()); err == nil || !strings.Contains(err.Error(), "no Docker engine") {
-		t.Errorf("no version: %v", err)
-	}
 }
 
 func TestContainers(t *testing.T) {
@@ -305,73 +273,6 @@ func TestImage(t *testing.T) {
 	}
 	if _, err := e.Image(t.Context(), "absent"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("absent: %v", err)
-	}
-}
-
-// TestNoProxy: what the library's own transport would do with credentials in HTTP_PROXY.
-func TestNoProxy(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	var asked atomic.Int32
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			asked.Add(1)
-			_ = conn.Close()
-		}
-	}()
-	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"} {
-		t.Setenv(name, "http://user:pw@"+listener.Addr().String())
-	}
-	f := startFake(t)
-	e := f.engine(t)
-	if _, err := e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.Containers(t.Context(), "", "a"); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range f.requests {
-		if r.URL.IsAbs() || r.Header.Get("Proxy-Authorization") != "" || strings.HasPrefix(r.RequestURI, "http") {
-			t.Errorf("%s %s %v", r.Method, r.RequestURI, r.Header)
-		}
-	}
-	// The environment is read once in a process, so that another test may have hidden a mistake.
-	if d, ok := e.(*docker); !ok || d.transport().Proxy != nil || asked.Load() > 0 {
-		t.Error("a proxy is used")
-	}
-}
-
-// TestBrokenIdleConnection: a GET is sent again, a POST is not.
-func TestBrokenIdleConnection(t *testing.T) {
-	f := startFake(t)
-	e := f.engine(t)
-	if _, err := e.Create(t.Context(), ContainerSpec{Name: "a", Image: "i"}); err != nil {
-		t.Fatal(err)
-	}
-	drop := func(w http.ResponseWriter, _ *http.Request) {
-		if hijacker, ok := w.(http.Hijacker); ok {
-			if conn, _, err := hijacker.Hijack(); err == nil {
-				_ = conn.Close()
-			}
-		}
-	}
-	f.answer["GET /containers/a/json"] = func(w http.ResponseWriter, r *http.Request) {
-		delete(f.answer, "GET /containers/a/json")
-		drop(w, r)
-	}
-	if _, err := e.Container(t.Context(), "a"); err != nil {
-		t.Errorf("get: %v", err)
-	}
-	f.answer["POST /containers/a/start"] = drop
-	if err := e.Start(t.Context(), "a"); kindOf(err) != Lost || f.seen(http.MethodPost, "/containers/a/start") != 1 {
-		t.Errorf("post: %v, sent %d times", err, f.seen(http.MethodPost, "/containers/a/start"))
 	}
 }
 

@@ -147,6 +147,10 @@ const (
 	Conflict
 	// Lost means that the connection broke, or that the machine was not reached: see Err.
 	Lost
+	// NotDocker means that something else than a Docker engine answers on the socket, such as Podman.
+	NotDocker
+	// BadSocket means that the path of the socket can be none.
+	BadSocket
 )
 
 // Error is a failed engine call.
@@ -165,8 +169,38 @@ func (e *Error) Error() string {
 	if text == "" && e.Err != nil {
 		text = e.Err.Error()
 	}
+	if e.Host == "" {
+		return e.Step + ": " + text
+	}
 	return e.Host + ": " + e.Step + ": " + text
 }
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Advice is the next step, empty if the failure does not tell one.
+func (e *Error) Advice() string {
+	switch e.Kind {
+	case Down:
+		return "The Docker engine does not answer on that socket. Start it there (sudo systemctl start docker), or name its socket with docker_socket."
+	case Denied:
+		return "Add the login user to the docker group there (sudo usermod -aG docker <user>); the next SSH connection has it."
+	case TooOld:
+		return "Docker API " + MinimumAPIVersion + " (engine 20.10) or newer is needed: update the engine there."
+	case Conflict:
+		return "Another container has that name. Remove or rename it there, or choose another name here."
+	case Lost:
+		// The way to the machine knows better why it failed.
+		var way interface{ Advice() string }
+		if errors.As(e.Err, &way) && way.Advice() != "" {
+			return way.Advice()
+		}
+		return "The connection broke. Apply again: it goes on from what is there."
+	case NotDocker:
+		return "Install Docker there with the NVIDIA container toolkit (DGX OS has both), or name the socket of its engine with docker_socket."
+	case BadSocket:
+		return "Write the path of the engine's socket on the machine as docker_socket, or leave it out: " + DefaultSocket + " is the default."
+	case Failed:
+	}
+	return ""
+}

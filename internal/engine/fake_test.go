@@ -15,10 +15,14 @@ import (
 	"github.com/moby/moby/api/types/container"
 )
 
+// firstID is the id of the first container that is made.
+var firstID = fmt.Sprintf("%064x", 1)
+
 // fake is a small Docker engine: it keeps what was created and answers the calls that we make.
 type fake struct {
 	apiVersion string // in the answer to a ping
 	release    string
+	header     map[string]string // in every answer, over what a Docker engine says
 	containers map[string]*container.InspectResponse
 	mu         sync.Mutex
 	requests   []*http.Request
@@ -83,6 +87,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests = append(f.requests, r)
 	w.Header().Set("Api-Version", f.apiVersion)
 	w.Header().Set("Server", "Docker/"+f.release+" (linux)")
+	for name, value := range f.header {
+		w.Header().Set(name, value)
+	}
 	path := r.URL.Path
 	if rest, ok := strings.CutPrefix(path, "/v"+f.apiVersion); ok {
 		path = rest

@@ -3,7 +3,6 @@ package shared
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
@@ -81,8 +80,8 @@ func evidence(err error) string {
 // Advice is the next step that a typed error in the chain knows.
 func Advice(err error) string {
 	var docker *engine.Error
-	if errors.As(err, &docker) && docker.Kind != engine.Lost && engineAdvice(docker) != "" {
-		return engineAdvice(docker) // It knows more of the socket than the connection that could not be opened.
+	if errors.As(err, &docker) && docker.Advice() != "" {
+		return docker.Advice() // It knows more of the socket than the connection that could not be opened.
 	}
 	var known adviser
 	if errors.As(err, &known) && known.Advice() != "" {
@@ -100,29 +99,9 @@ func Advice(err error) string {
 	if errors.As(err, &lost) {
 		return "Put these files back on one of the nodes (hf download, scp); the others get them from there. If the model was renewed under the same path, accept what is there now: terraform apply -replace=<address of the vllm_deployment>."
 	}
-	if docker != nil {
-		return engineAdvice(docker)
-	}
 	var helper *agent.Error
 	if errors.As(err, &helper) {
 		return agentAdvice(helper)
-	}
-	return ""
-}
-
-func engineAdvice(err *engine.Error) string {
-	switch err.Kind {
-	case engine.Down:
-		return "The Docker engine does not answer on that socket. Start it there (sudo systemctl start docker), or name its socket with docker_socket."
-	case engine.Denied:
-		return "Add the login user to the docker group there (sudo usermod -aG docker <user>); the next SSH connection has it."
-	case engine.TooOld:
-		return fmt.Sprintf("Docker API %s (engine 20.10) or newer is needed: update the engine there.", engine.MinimumAPIVersion)
-	case engine.Conflict:
-		return "Another container has that name. Remove or rename it there, or choose another name here."
-	case engine.Lost:
-		return "The connection broke. Apply again: it goes on from what is there."
-	case engine.Failed:
 	}
 	return ""
 }
