@@ -15,6 +15,7 @@ const ProtocolVersion = 2
 
 // Agent is what the layers above ask of a node's helper. Every call obeys its context.
 type Agent interface {
+	Secrets
 	// Facts looks at the node.
 	Facts(ctx context.Context) (Facts, error)
 	// Containers looks at the engine's containers.

@@ -23,6 +23,9 @@ func (s *server) handler() http.Handler {
 	mux.Handle("POST "+wire.PathList, answer(s, s.list))
 	mux.Handle("POST "+wire.PathClean, answer(s, s.clean))
 	mux.Handle("POST "+wire.PathUninstall, answer(s, s.uninstall))
+	mux.Handle("POST "+wire.PathSecretRead, answer(s, s.readSecret))
+	mux.Handle("POST "+wire.PathSecretWrite, answer(s, s.writeSecret))
+	mux.Handle("POST "+wire.PathSecretRemove, answer(s, s.removeSecret))
 	mux.Handle("POST "+wire.PathReceive, stream(s, s.receive))
 	mux.Handle("POST "+wire.PathSend, stream(s, s.send))
 	return mux
