@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 )
 
 // object makes a value of a schema: null where values has nothing.
@@ -34,10 +36,11 @@ func object(t *testing.T, schema *tfprotov6.Schema, values map[string]tftypes.Va
 // attribute that it waits for.
 func TestUnknownProviderValue(t *testing.T) {
 	ctx := t.Context()
-	for name, kind := range map[string]tftypes.Type{
-		"user": tftypes.String, "port": tftypes.Number, "private_key_file": tftypes.String,
-		"known_hosts_file": tftypes.String, "unreachable": tftypes.String,
-	} {
+	for _, setting := range shared.Settings() {
+		if setting.Env == "" {
+			continue
+		}
+		name, kind := setting.Name, setting.Type().TerraformType(ctx)
 		t.Run(name, func(t *testing.T) {
 			server, err := providerserver.NewProtocol6WithError(New("test")())()
 			if err != nil {

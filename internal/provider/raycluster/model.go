@@ -37,15 +37,11 @@ type model struct {
 	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }
 
-var nodeTypes = map[string]attr.Type{
+var nodeTypes = shared.With(map[string]attr.Type{
 	"name": types.StringType, "role": types.StringType, "address": types.StringType, "gpu_count": types.Int64Type,
 	"container": types.StringType, "container_id": types.StringType, "image": types.StringType,
 	"command": types.StringType, "env": types.MapType{ElemType: types.StringType}, "differences": types.ListType{ElemType: types.StringType},
-	"user": types.StringType, "port": types.Int64Type, "host_key": types.StringType, "docker_socket": types.StringType,
-}
-
-// connectionNames are the attributes that a deployment needs to reach a member by itself.
-var connectionNames = []string{"user", "port", "host_key", "docker_socket"}
+}, shared.ConnectionTypes())
 
 // members reads the referenced nodes; ok is false while one of them cannot be asked yet.
 func (m model) members(ctx context.Context, diags *diag.Diagnostics) (refs []shared.NodeRef, ok bool) {
@@ -105,7 +101,7 @@ func nameOf(ref shared.NodeRef) string {
 func machines(pool *fleet.Pool, refs []shared.NodeRef) map[string]fleet.Machine {
 	all := make(map[string]fleet.Machine, len(refs))
 	for _, ref := range refs {
-		all[ref.Host.ValueString()] = pool.Machine(ref.Connection())
+		all[ref.Host.ValueString()] = pool.Machine(ref.Reached())
 	}
 	return all
 }
@@ -157,21 +153,17 @@ func (m *model) setNodes(nodes map[string]ray.Node, unknownIDs map[string]string
 	m.Nodes = types.MapValueMust(types.ObjectType{AttrTypes: nodeTypes}, elements)
 }
 
-// connectionOf copies how the node with this host is reached from its reference.
+// connectionOf copies how the node with this host is reached from its reference: a deployment needs it
+// to reach the member by itself.
 func (m model) connectionOf(host string) map[string]attr.Value {
-	out := map[string]attr.Value{"user": types.StringNull(), "port": types.Int64Null(), "host_key": types.StringNull(), "docker_socket": types.StringNull()}
 	for _, element := range append([]attr.Value{m.Head}, m.Workers.Elements()...) {
 		object, isObject := element.(types.Object)
 		if !isObject {
 			continue
 		}
-		attributes := object.Attributes()
-		if name, isString := attributes["host"].(types.String); !isString || name.ValueString() != host {
-			continue
-		}
-		for _, name := range connectionNames {
-			out[name] = attributes[name]
+		if name, isString := object.Attributes()["host"].(types.String); isString && name.ValueString() == host {
+			return shared.ConnectionOf(object)
 		}
 	}
-	return out
+	return shared.ConnectionOf(types.Object{})
 }

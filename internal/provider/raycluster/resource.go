@@ -43,6 +43,7 @@ func New() resource.Resource { return &clusterResource{shared.Frame{Type: TypeNa
 type opened struct {
 	spec     ray.Spec
 	machines map[string]fleet.Machine
+	reached  shared.Connections
 }
 
 // open reads the declaration of a plan or state; nothing is dialled yet.
@@ -56,7 +57,7 @@ func (r *clusterResource) open(ctx context.Context, m model, diags *diag.Diagnos
 		diags.AddError("Unable to open ray_cluster "+m.Name.ValueString(), "A value that the cluster needs is still unknown. This is a bug of the provider.")
 		return opened{}, false
 	}
-	return opened{spec: spec, machines: machines(r.Data.Pool, refs)}, true
+	return opened{spec: spec, machines: machines(r.Data.Pool, refs), reached: shared.ConnectionsOf(refs)}, true
 }
 
 // Create implements resource.Resource. What a failed attempt left behind and fits is kept.
@@ -128,7 +129,7 @@ func (r *clusterResource) Read(ctx context.Context, request resource.ReadRequest
 	}
 	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
 	switch {
-	case err != nil && r.Data.KeepUnreachable && shared.Unreachable(err):
+	case err != nil && cluster.reached.Keep(r.Data, err):
 		// The node's own diff shows it; what was not looked at is not judged.
 		response.Diagnostics.AddWarning("ray_cluster "+cluster.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
 	case err != nil:
@@ -202,17 +203,18 @@ func (r *clusterResource) removeMembers(ctx context.Context, state model, cluste
 // destroy removes a cluster, or some of its workers. With unreachable = "keep" members that do not
 // answer are left behind.
 func (r *clusterResource) destroy(ctx context.Context, cluster opened, doing string, diags *diag.Diagnostics) bool {
-	if r.Data.KeepUnreachable {
-		cluster.spec.Members = slices.DeleteFunc(slices.Clone(cluster.spec.Members), func(member ray.Member) bool {
-			_, err := cluster.machines[member.Host].Facts(ctx)
-			gone := err != nil && shared.Unreachable(err)
-			if gone {
-				name := cluster.spec.Name
-				shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+" and volume "+ray.VolumeName(name), err)
-			}
-			return gone
-		})
-	}
+	cluster.spec.Members = slices.DeleteFunc(slices.Clone(cluster.spec.Members), func(member ray.Member) bool {
+		if !cluster.reached[member.Host].Keeps(r.Data) {
+			return false
+		}
+		_, err := cluster.machines[member.Host].Facts(ctx)
+		gone := err != nil && shared.Unreachable(err)
+		if gone {
+			name := cluster.spec.Name
+			shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+" and volume "+ray.VolumeName(name), err)
+		}
+		return gone
+	})
 	err := ray.Destroy(ctx, cluster.spec, cluster.machines, shared.Progress(ctx, "ray_cluster "+cluster.spec.Name))
 	if err != nil {
 		shared.UnableDelete(diags, path.Empty(), doing, err)

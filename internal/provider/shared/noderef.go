@@ -14,13 +14,10 @@ import (
 // NodeRef is what a cluster takes of a spark_node. Each attribute is an edge on which changes
 // travel, so there are only those that the cluster needs.
 type NodeRef struct {
+	Connection
 	ID            types.String `tfsdk:"id"`
 	Host          types.String `tfsdk:"host"`
 	Name          types.String `tfsdk:"name"`
-	User          types.String `tfsdk:"user"`
-	Port          types.Int64  `tfsdk:"port"`
-	HostKey       types.String `tfsdk:"host_key"`
-	DockerSocket  types.String `tfsdk:"docker_socket"`
 	FabricAddress types.String `tfsdk:"fabric_address"`
 	GPUCount      types.Int64  `tfsdk:"gpu_count"`
 }
@@ -29,30 +26,28 @@ type NodeRef struct {
 // refuses a whole object for a nested attribute with computed children, and checks required ones
 // before the object is known.
 func NodeRefAttributes() map[string]schema.Attribute {
-	return map[string]schema.Attribute{
+	return With(map[string]schema.Attribute{
 		"id":             schema.StringAttribute{Optional: true, MarkdownDescription: "The node's id."},
 		"host":           schema.StringAttribute{Optional: true, MarkdownDescription: "Name or address for SSH; the key of `nodes`."},
 		"name":           schema.StringAttribute{Optional: true, MarkdownDescription: "Host name, for messages."},
-		"user":           schema.StringAttribute{Optional: true, MarkdownDescription: "SSH user."},
-		"port":           schema.Int64Attribute{Optional: true, MarkdownDescription: "SSH port."},
-		"host_key":       schema.StringAttribute{Optional: true, MarkdownDescription: "Pinned SSH host key."},
-		"docker_socket":  schema.StringAttribute{Optional: true, MarkdownDescription: "Docker socket on the node."},
 		"fabric_address": schema.StringAttribute{Optional: true, MarkdownDescription: "Identity address of the node."},
 		"gpu_count":      schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs that Ray offers there."},
-	}
+	}, NodeConnectionAttributes())
 }
 
-// Connection is how the referenced node is reached.
-func (n NodeRef) Connection() fleet.Connection {
-	return fleet.Connection{
-		Host: n.Host.ValueString(), Port: int(n.Port.ValueInt64()), User: n.User.ValueString(),
-		HostKey: n.HostKey.ValueString(), Socket: n.DockerSocket.ValueString(),
-	}
-}
+// Reached is how the referenced node is reached.
+func (n NodeRef) Reached() fleet.Connection { return n.To(n.Host.ValueString()) }
 
 // Unknown says that the node cannot be asked yet.
-func (n NodeRef) Unknown() bool {
-	return n.Host.IsUnknown() || n.User.IsUnknown() || n.Port.IsUnknown() || n.HostKey.IsUnknown() || n.DockerSocket.IsUnknown()
+func (n NodeRef) Unknown() bool { return n.Host.IsUnknown() || n.Connection.Unknown() }
+
+// ConnectionsOf are the connections of referenced nodes, by host.
+func ConnectionsOf(refs []NodeRef) Connections {
+	out := Connections{}
+	for _, ref := range refs {
+		out[ref.Host.ValueString()] = ref.Connection
+	}
+	return out
 }
 
 // NodeRefOf converts an object value; ok is false while it is unknown or null.

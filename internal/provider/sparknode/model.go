@@ -15,11 +15,8 @@ import (
 
 // model is a spark_node in configuration, plan and state.
 type model struct {
+	shared.Connection
 	Host          types.String `tfsdk:"host"`
-	User          types.String `tfsdk:"user"`
-	Port          types.Int64  `tfsdk:"port"`
-	HostKey       types.String `tfsdk:"host_key"`
-	DockerSocket  types.String `tfsdk:"docker_socket"`
 	FabricAddress types.String `tfsdk:"fabric_address"`
 	GPUCount      types.Int64  `tfsdk:"gpu_count"`
 	ID            types.String `tfsdk:"id"`
@@ -47,14 +44,10 @@ var observedTypes = map[string]attr.Type{
 	"reachable":          types.BoolType,
 }
 
-func (m model) connection() fleet.Connection {
-	return shared.NodeRef{Host: m.Host, User: m.User, Port: m.Port, HostKey: m.HostKey, DockerSocket: m.DockerSocket}.Connection()
-}
+func (m model) connection() fleet.Connection { return m.To(m.Host.ValueString()) }
 
-// unreachableYet says that the node cannot be asked: its address comes from another resource.
-func (m model) unreachableYet() bool {
-	return shared.NodeRef{Host: m.Host, User: m.User, Port: m.Port, HostKey: m.HostKey, DockerSocket: m.DockerSocket}.Unknown()
-}
+// unreachableYet says that the node cannot be asked: how it is reached comes from another resource.
+func (m model) unreachableYet() bool { return m.Host.IsUnknown() || m.Connection.Unknown() }
 
 // declared is what the configuration pins.
 func (m model) declared() node.Declared {

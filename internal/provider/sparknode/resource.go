@@ -82,7 +82,7 @@ func (r *nodeResource) Read(ctx context.Context, request resource.ReadRequest, r
 	}
 	seen, _, err := r.look(ctx, state, state.FabricAddress.ValueString())
 	switch {
-	case err != nil && r.Data.KeepUnreachable && shared.Unreachable(err):
+	case err != nil && state.Keeps(r.Data) && shared.Unreachable(err):
 		r.keep(ctx, &state, err, &response.Diagnostics)
 	case err != nil:
 		shared.UnableKept(&response.Diagnostics, path.Root("host"), "read spark_node "+state.Host.ValueString(), err)
@@ -146,7 +146,7 @@ func (r *nodeResource) Delete(ctx context.Context, request resource.DeleteReques
 	}
 	switch {
 	case err == nil:
-	case r.Data.KeepUnreachable && shared.Unreachable(err):
+	case state.Keeps(r.Data) && shared.Unreachable(err):
 		shared.LeftBehind(&response.Diagnostics, state.Host.ValueString(), "our helper in ~/.cache/spark-stack", err)
 	default:
 		shared.UnableDelete(&response.Diagnostics, path.Root("host"), "delete spark_node "+state.Host.ValueString(), err)

@@ -22,32 +22,12 @@ func (r *nodeResource) Schema(_ context.Context, _ resource.SchemaRequest, respo
 			"Nothing is installed there but a helper of a few MB in the login user's cache folder; destroying the resource removes it.\n\n" +
 			"`fabric_address` and `gpu_count` are the *accepted* values that clusters stand on, `observed` is what the last look found. " +
 			"A new address is followed in the plan, unless it is pinned here; a lost GPU is never accepted silently.",
-		Attributes: map[string]schema.Attribute{
+		Attributes: shared.With(map[string]schema.Attribute{
 			"host": schema.StringAttribute{
 				Required:            true,
 				MarkdownDescription: "Name or address of the node for SSH. Another host replaces the resource.",
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
-			},
-			"user": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "SSH user; without root, in the group `docker`. Default: the provider's `user`, then the local user.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-			"port": schema.Int64Attribute{
-				Optional:            true,
-				MarkdownDescription: "SSH port. Default: the provider's `port`, then 22.",
-				Validators:          []validator.Int64{int64validator.Between(1, 65535)},
-			},
-			"host_key": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "The node's SSH host key, pinned: a public key line (`ssh-ed25519 AAAA…`) or a fingerprint (`SHA256:…`). Default: the known_hosts files decide.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
-			},
-			"docker_socket": schema.StringAttribute{
-				Optional:            true,
-				MarkdownDescription: "Path of the Docker socket on the node. Default: `/var/run/docker.sock`.",
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"fabric_address": schema.StringAttribute{
 				Optional: true, Computed: true,
@@ -81,6 +61,6 @@ func (r *nodeResource) Schema(_ context.Context, _ resource.SchemaRequest, respo
 				Computed: true, ElementType: types.StringType,
 				MarkdownDescription: "What differs from the accepted values, a sentence each; empty when nothing does. CI can read this one path.",
 			},
-		},
+		}, shared.ConnectionAttributes()),
 	}
 }

@@ -55,14 +55,11 @@ type clusterRef struct {
 
 // nodeRef is one member of it.
 type nodeRef struct {
-	Name         types.String `tfsdk:"name"`
-	Role         types.String `tfsdk:"role"`
-	Address      types.String `tfsdk:"address"`
-	GPUCount     types.Int64  `tfsdk:"gpu_count"`
-	User         types.String `tfsdk:"user"`
-	Port         types.Int64  `tfsdk:"port"`
-	HostKey      types.String `tfsdk:"host_key"`
-	DockerSocket types.String `tfsdk:"docker_socket"`
+	shared.Connection
+	Name     types.String `tfsdk:"name"`
+	Role     types.String `tfsdk:"role"`
+	Address  types.String `tfsdk:"address"`
+	GPUCount types.Int64  `tfsdk:"gpu_count"`
 }
 
 // modelRef is the model attribute.
@@ -76,6 +73,7 @@ type modelRef struct {
 type opened struct {
 	spec     vllm.Spec
 	machines map[string]fleet.Machine
+	reached  shared.Connections
 	// gpus are what each member offers to Ray, by host; gcsPort is where the GCS listens.
 	gpus    map[string]int
 	gcsPort int
@@ -92,7 +90,7 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() {
 		return opened{}, false
 	}
-	out := opened{machines: map[string]fleet.Machine{}, gpus: map[string]int{}, spec: vllm.Spec{
+	out := opened{machines: map[string]fleet.Machine{}, reached: shared.Connections{}, gpus: map[string]int{}, spec: vllm.Spec{
 		Name: m.Name.ValueString(), ServedName: m.ServedName.ValueString(), Image: m.Image.ValueString(),
 		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env,
 		Source: weights.Source{Path: source.Path.ValueString(), Repo: source.Repo.ValueString(), Revision: source.Revision.ValueString()},
@@ -120,10 +118,7 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	diags.Append(cluster.Nodes.ElementsAs(ctx, &members, false)...)
 	for _, host := range slices.Sorted(maps.Keys(members)) {
 		ref := members[host]
-		out.machines[host] = pool.Machine(fleet.Connection{
-			Host: host, Port: int(ref.Port.ValueInt64()), User: ref.User.ValueString(),
-			HostKey: ref.HostKey.ValueString(), Socket: ref.DockerSocket.ValueString(),
-		})
+		out.machines[host], out.reached[host] = pool.Machine(ref.To(host)), ref.Connection
 		out.gpus[host] = int(ref.GPUCount.ValueInt64())
 		out.spec.Cluster.Members = append(out.spec.Cluster.Members, vllm.Member{
 			Host: host, Name: ref.Name.ValueString(), Role: ray.Role(ref.Role.ValueString()), Address: ref.Address.ValueString(),
@@ -152,9 +147,14 @@ func (m model) refs(ctx context.Context, diags *diag.Diagnostics) (cluster clust
 	return cluster, source, !unknown
 }
 
-// unknownMember says that where a member is, or what it offers, is still unknown.
+// unknownMember says that where a member is, how it is reached, or what it offers, is still unknown.
 func unknownMember(member types.Object) bool {
 	attributes := member.Attributes()
+	for name := range shared.ConnectionTypes() {
+		if attributes[name].IsUnknown() {
+			return true
+		}
+	}
 	return attributes["address"].IsUnknown() || attributes["gpu_count"].IsUnknown() || attributes["role"].IsUnknown()
 }
 

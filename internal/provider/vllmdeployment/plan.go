@@ -125,7 +125,7 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 // (unreachable = "keep") is not judged.
 func (r *deploymentResource) free(ctx context.Context, deployment opened, diags *diag.Diagnostics) bool {
 	err := vllm.CheckFree(ctx, deployment.spec, deployment.machines)
-	if err == nil || r.Data.KeepUnreachable && shared.Unreachable(err) {
+	if err == nil || deployment.reached.Keep(r.Data, err) {
 		return true
 	}
 	at := path.Empty()

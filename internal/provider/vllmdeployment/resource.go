@@ -129,7 +129,7 @@ func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequ
 	}
 	seen, err := look(ctx, deployment, manifest)
 	switch {
-	case err != nil && r.Data.KeepUnreachable && shared.Unreachable(err):
+	case err != nil && deployment.reached.Keep(r.Data, err):
 		// The node's own diff shows it; what was not looked at is not judged.
 		response.Diagnostics.AddWarning("vllm_deployment "+deployment.spec.Name+" was not looked at", err.Error()+"; going on with the last known values")
 	case err != nil:

@@ -105,16 +105,12 @@ func clusterAttributes() map[string]schema.Attribute {
 		"weights_dir": schema.StringAttribute{Optional: true, MarkdownDescription: "Folder of models on its nodes."},
 		"nodes": schema.MapNestedAttribute{
 			Optional: true, MarkdownDescription: "Its members by host.",
-			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"name":          schema.StringAttribute{Optional: true, MarkdownDescription: "Host name."},
-				"role":          schema.StringAttribute{Optional: true, MarkdownDescription: "`head` or `worker`."},
-				"gpu_count":     schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs that Ray offers there."},
-				"address":       schema.StringAttribute{Optional: true, MarkdownDescription: "Identity address."},
-				"user":          schema.StringAttribute{Optional: true, MarkdownDescription: "SSH user."},
-				"port":          schema.Int64Attribute{Optional: true, MarkdownDescription: "SSH port."},
-				"host_key":      schema.StringAttribute{Optional: true, MarkdownDescription: "Pinned SSH host key."},
-				"docker_socket": schema.StringAttribute{Optional: true, MarkdownDescription: "Docker socket on the node."},
-			}},
+			NestedObject: schema.NestedAttributeObject{Attributes: shared.With(map[string]schema.Attribute{
+				"name":      schema.StringAttribute{Optional: true, MarkdownDescription: "Host name."},
+				"role":      schema.StringAttribute{Optional: true, MarkdownDescription: "`head` or `worker`."},
+				"gpu_count": schema.Int64Attribute{Optional: true, MarkdownDescription: "GPUs that Ray offers there."},
+				"address":   schema.StringAttribute{Optional: true, MarkdownDescription: "Identity address."},
+			}, shared.NodeConnectionAttributes())},
 		},
 	}
 }
