@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 )
 
@@ -22,14 +23,10 @@ var ErrMissing = errors.New("this build carries no agent")
 
 // Linux finds the program for an architecture by Go's name of it.
 func Linux(architecture string) (Program, error) {
-	packed, err := files.ReadFile("linux-" + architecture + ".gz")
+	program, err := open(func() (io.ReadCloser, error) { return files.Open("linux-" + architecture + ".gz") })
 	if errors.Is(err, fs.ErrNotExist) {
 		return Program{}, fmt.Errorf("%w for linux/%s: build it with `make build`", ErrMissing, architecture)
 	}
-	if err != nil {
-		return Program{}, fmt.Errorf("read the embedded agent: %w", err)
-	}
-	program, err := Open(packed)
 	if err != nil {
 		return Program{}, fmt.Errorf("the embedded agent for linux/%s: %w", architecture, err)
 	}

@@ -14,7 +14,8 @@ import (
 type Program struct {
 	// SHA256 is the hex digest of the program, which names its file on a node.
 	SHA256 string
-	packed []byte
+	// packed opens the compressed program.
+	packed func() (io.ReadCloser, error)
 }
 
 // Pack compresses a program. It has no time and no name in it, so the same program packs alike;
@@ -38,7 +39,17 @@ func Pack(program []byte) ([]byte, error) {
 
 // Open reads the header of a packed program.
 func Open(packed []byte) (Program, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	return open(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil })
+}
+
+// open reads no more than the header: every node's start asks for it, and the whole is megabytes.
+func open(packed func() (io.ReadCloser, error)) (Program, error) {
+	file, err := packed()
+	if err != nil {
+		return Program{}, err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	reader, err := gzip.NewReader(file)
 	if err != nil {
 		return Program{}, fmt.Errorf("read its header: %w", err)
 	}
@@ -50,7 +61,12 @@ func Open(packed []byte) (Program, error) {
 
 // Bytes unpacks the program and proves it by its digest.
 func (p Program) Bytes() ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(p.packed))
+	file, err := p.packed()
+	if err != nil {
+		return nil, fmt.Errorf("open the embedded agent: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	reader, err := gzip.NewReader(file)
 	if err != nil {
 		return nil, fmt.Errorf("unpack the embedded agent: %w", err)
 	}
