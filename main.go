@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"log"
+	"os"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 
@@ -17,6 +18,11 @@ var version = "dev"
 func main() {
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform attaches")
 	flag.Parse()
+	if !*debug {
+		if err := quiet(os.Getenv, os.Setenv); err != nil {
+			log.Fatal(err)
+		}
+	}
 	err := providerserver.Serve(context.Background(), provider.New(version), providerserver.ServeOpts{
 		Address: "registry.terraform.io/spark-stack/spark",
 		Debug:   *debug,
