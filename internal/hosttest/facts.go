@@ -105,6 +105,7 @@ func (h *Host) interfaces() ([]agent.Interface, error) {
 }
 
 func (h *Host) nvidiaSMI(context.Context) (string, error) {
+	h.ssh.facts.Add(1)
 	h.fleet.mu.Lock()
 	defer h.fleet.mu.Unlock()
 	if h.gpuError != "" {

@@ -106,11 +106,11 @@ func (h *Host) exitAll() {
 	}
 }
 
-// Counters tells what the SSH server saw so far.
+// Counters tells what the host saw so far.
 func (h *Host) Counters() Counters {
 	return Counters{
 		Connections: h.ssh.connections.Load(), Handshakes: h.ssh.handshakes.Load(),
 		Sessions: h.ssh.sessions.Load(), Forwards: h.ssh.forwards.Load(),
-		Keepalives: h.ssh.keepalives.Load(),
+		Keepalives: h.ssh.keepalives.Load(), Facts: h.ssh.facts.Load(),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,11 +67,17 @@ type Option func(*Fleet)
 // WithTiming replaces [DefaultTiming].
 func WithTiming(timing Timing) Option { return func(f *Fleet) { f.timing = timing } }
 
+// WithDelay puts a long line to every host: half of what it adds to a round trip of SSH.
+func WithDelay(oneWay time.Duration) Option {
+	return func(f *Fleet) { f.SetDelay(oneWay) }
+}
+
 // Fleet is a set of hosts that see each other.
 type Fleet struct {
-	t      testing.TB
+	t      reporter
 	dir    string
 	timing Timing
+	oneWay atomic.Int64 // see SetDelay
 	hosts  []*Host
 	port   int
 	key    ssh.PublicKey
@@ -87,42 +94,84 @@ type Fleet struct {
 	serial  int
 }
 
+// reporter is the part of a test that a fleet needs.
+type reporter interface {
+	Helper()
+	Errorf(format string, arguments ...any)
+	Fatalf(format string, arguments ...any)
+}
+
+// maxHosts is what the address plan has room for.
+const maxHosts = 200
+
 // NewFleet starts n hosts, aurora-1 to aurora-n at 127.0.0.11 and up, all on one SSH port; they end
 // with the test.
 func NewFleet(t testing.TB, n int, options ...Option) *Fleet {
 	t.Helper()
-	if n < 1 || n > 200 {
-		t.Fatalf("hosttest: a fleet has 1 to 200 hosts, not %d", n)
+	f, err := start(t, t.TempDir(), n, options...)
+	if err != nil {
+		t.Fatalf("hosttest: %v", err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+// Start is [NewFleet] outside of a test, for the benchmark; dir is the fleet's own folder. The caller
+// closes the fleet. A method of a host that fails there panics: it is a mistake of the caller.
+func Start(dir string, n int, options ...Option) (*Fleet, error) {
+	return start(panicking{}, dir, n, options...)
+}
+
+// panicking reports where there is no test.
+type panicking struct{}
+
+func (panicking) Helper()                                {}
+func (panicking) Errorf(format string, arguments ...any) { panic(fmt.Sprintf(format, arguments...)) }
+func (panicking) Fatalf(format string, arguments ...any) { panic(fmt.Sprintf(format, arguments...)) }
+
+func start(t reporter, dir string, n int, options ...Option) (*Fleet, error) {
+	if n < 1 || n > maxHosts {
+		return nil, fmt.Errorf("a fleet has 1 to %d hosts, not %d", maxHosts, n)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &Fleet{
-		t: t, dir: t.TempDir(), timing: DefaultTiming(), ctx: ctx, cancel: cancel,
+		t: t, dir: dir, timing: DefaultTiming(), ctx: ctx, cancel: cancel,
 		changed: make(chan struct{}),
 	}
 	for _, option := range options {
 		option(f)
 	}
-	// The loops of a half-built fleet end too when something below fails the test.
-	t.Cleanup(f.Close)
+	if err := f.begin(n); err != nil {
+		f.Close() // the loops of a half-built fleet end too
+		return nil, err
+	}
+	return f, nil
+}
+
+// begin makes the hosts and opens their ports.
+func (f *Fleet) begin(n int) error {
 	if err := f.makeKey(); err != nil {
-		t.Fatalf("hosttest: make the login key: %v", err)
+		return fmt.Errorf("make the login key: %w", err)
 	}
 	for i := range n {
 		host, err := newHost(f, i)
 		if err != nil {
-			t.Fatalf("hosttest: make host %d: %v", i, err)
+			return fmt.Errorf("make host %d: %w", i, err)
 		}
 		f.hosts = append(f.hosts, host)
 	}
 	if err := f.listen(); err != nil {
-		t.Fatalf("hosttest: listen: %v", err)
+		return fmt.Errorf("listen: %w", err)
 	}
 	if err := f.writeKnownHosts(); err != nil {
-		t.Fatalf("hosttest: write known_hosts: %v", err)
+		return fmt.Errorf("write known_hosts: %w", err)
 	}
 	f.tasks.Go(f.live)
-	return f
+	return nil
 }
+
+// SetDelay sets the one-way delay of SSH connections that are made from now on; see [WithDelay].
+func (f *Fleet) SetDelay(oneWay time.Duration) { f.oneWay.Store(int64(oneWay)) }
 
 // Host returns the host with an index from 0.
 func (f *Fleet) Host(i int) *Host {

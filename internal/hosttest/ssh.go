@@ -10,17 +10,22 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/delay"
 )
 
-// Counters count what the host's SSH server saw since the start.
+// Counters count what the host saw since the start.
 type Counters struct {
 	// Connections accepted, Handshakes completed with a login, Sessions (exec) and Forwards
 	// (streamlocal and TCP channels) opened, refused ones included.
 	Connections, Handshakes, Sessions, Forwards int64
 	// Keepalives are global requests that wanted an answer.
 	Keepalives int64
+	// Facts counts how often the host was looked at: each look runs nvidia-smi once.
+	Facts int64
 }
 
 // sshServer is one host's sshd.
@@ -34,7 +39,7 @@ type sshServer struct {
 	conns    map[net.Conn]struct{}
 	closed   bool
 
-	connections, handshakes, sessions, forwards, keepalives atomic.Int64
+	connections, handshakes, sessions, forwards, keepalives, facts atomic.Int64
 }
 
 func newSSHServer(host *Host) (*sshServer, error) {
@@ -115,7 +120,7 @@ func (s *sshServer) serve(listener net.Listener) {
 			if err != nil {
 				return
 			}
-			conn := freezable(accepted, s.host)
+			conn := freezable(delay.Over(accepted, time.Duration(s.host.fleet.oneWay.Load())), s.host)
 			s.connections.Add(1)
 			if !s.keep(conn) {
 				return
