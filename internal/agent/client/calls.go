@@ -36,7 +36,11 @@ func (c *connection) readFacts(ctx context.Context) (agent.Facts, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, factsTimeout, errFacts)
 	defer cancel()
 	var facts agent.Facts
+	asked := time.Now()
 	err := c.ask(ctx, "read facts", wire.PathFacts, struct{}{}, &facts)
+	if err == nil {
+		facts.ClockOffset = clockOffset(facts.Time, asked, time.Now())
+	}
 	return facts, err
 }
 
@@ -46,6 +50,17 @@ func (c *connection) taken(ctx context.Context, step string, err error) error {
 		return c.fail(step, err)
 	}
 	return err
+}
+
+// clockOffset is how far a clock that was read between two moments is ahead; 0 if it need not be.
+func clockOffset(read, asked, answered time.Time) time.Duration {
+	switch {
+	case read.Before(asked):
+		return read.Sub(asked)
+	case read.After(answered):
+		return read.Sub(answered)
+	}
+	return 0
 }
 
 // List implements agent.Agent.

@@ -5,44 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"runtime"
+	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 )
 
-// smiTimeout bounds nvidia-smi, which hangs when the driver does.
-const smiTimeout = 5 * time.Second
-
 // gpus lists the GPUs, with the driver's version, or says why there is no list.
 func (s Source) gpus(ctx context.Context) ([]agent.GPU, string, string) {
-	query := s.NvidiaSMI
-	if query == nil {
-		query = nvidiaSMI
+	if s.NvidiaSMI != nil {
+		return ReadSMI(s.NvidiaSMI(ctx))
 	}
-	output, err := query(ctx)
-	return ReadSMI(output, err)
-}
-
-// nvidiaSMI runs the program. Its messages come on standard output, whatever its exit code.
-func nvidiaSMI(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, smiTimeout,
-		fmt.Errorf("nvidia-smi did not answer within %s: the driver hangs", smiTimeout))
-	defer cancel()
-	command := exec.CommandContext(ctx, "nvidia-smi", "--query-gpu=index,name,uuid,driver_version", "--format=csv,noheader")
-	// The program must not outlive the agent; the kernel ties it to the thread that starts it.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	command.WaitDelay = time.Second
-	output, err := command.Output()
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return string(output), err
+	return ReadSMI(s.run(ctx, smiTimeout, "nvidia-smi", "--query-gpu=index,name,uuid,driver_version", "--format=csv,noheader"))
 }
 
 // ReadSMI understands what nvidia-smi said and how it ended. "No devices were found" (exit code 6)
@@ -65,11 +40,24 @@ func smiReason(output string, err error) string {
 	if errors.Is(err, exec.ErrNotFound) {
 		return "nvidia-smi is not installed: the NVIDIA driver is missing"
 	}
+	var silent *silentError
+	if errors.As(err, &silent) {
+		return silent.Error() + ": the driver hangs"
+	}
 	reason := "nvidia-smi: " + err.Error()
 	if said := strings.Join(strings.Fields(output), " "); said != "" {
 		reason += ": " + said
 	}
 	return reason
+}
+
+// notAvailable are the answers of nvidia-smi for what a product does not tell; GB10 tells no memory.
+func notAvailable(field string) bool {
+	switch field {
+	case "[N/A]", "[Not Supported]", "N/A", "Not Supported":
+		return true
+	}
+	return false
 }
 
 // ParseSMI reads the lines "index, name, uuid, driver_version". Any field may be "[N/A]", which
@@ -85,7 +73,7 @@ func ParseSMI(output string) (gpus []agent.GPU, driver string, err error) {
 			return nil, "", fmt.Errorf("nvidia-smi answered %q where index, name, UUID and driver were asked", line)
 		}
 		for i, field := range fields {
-			if fields[i] = strings.TrimSpace(field); fields[i] == "[N/A]" || fields[i] == "[Not Supported]" {
+			if fields[i] = strings.TrimSpace(field); notAvailable(fields[i]) {
 				fields[i] = ""
 			}
 		}
@@ -103,4 +91,100 @@ func ParseSMI(output string) (gpus []agent.GPU, driver string, err error) {
 		}
 	}
 	return gpus, driver, nil
+}
+
+// details asks what the list cannot tell: the driver's CUDA, memory and processes. It runs beside the
+// list and never costs it. Where the list is made up (NvidiaSMI), Run answers for this too.
+func (s Source) details(ctx context.Context, facts *agent.Facts, odd *notes) (memoryMiB []int64) {
+	if s.NvidiaSMI != nil && s.Run == nil {
+		return nil
+	}
+	output, err := s.run(ctx, smiTimeout, "nvidia-smi", "-q", "-d", "MEMORY,PIDS")
+	if err != nil {
+		if !errors.Is(err, exec.ErrNotFound) { // GPUError says that one already
+			odd.add(fmt.Errorf("nvidia-smi -q: %w", err))
+		}
+		return nil
+	}
+	report := ParseSMIReport(output)
+	facts.CUDA, facts.GPUProcesses = report.CUDA, report.Processes
+	for i, process := range facts.GPUProcesses {
+		facts.GPUProcesses[i].Container = s.containerOf(process.PID)
+	}
+	return report.MemoryMiB
+}
+
+// SMIReport is what `nvidia-smi -q -d MEMORY,PIDS` tells.
+type SMIReport struct {
+	CUDA string
+	// MemoryMiB of each GPU in order; 0 where it is not available.
+	MemoryMiB []int64
+	Processes []agent.GPUProcess
+}
+
+// cudaVersion is in the head of every report and table of nvidia-smi.
+var cudaVersion = regexp.MustCompile(`CUDA Version\s*:\s*(\d+\.\d+)`)
+
+// ParseSMIReport reads a report. Lines that it does not know are passed over: their number grows with
+// each release.
+func ParseSMIReport(output string) SMIReport {
+	var report SMIReport
+	if found := cudaVersion.FindStringSubmatch(output); found != nil {
+		report.CUDA = found[1]
+	}
+	gpu, section := -1, ""
+	for line := range strings.Lines(output) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " : ")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !strings.HasPrefix(line, " ") && strings.HasPrefix(line, "GPU ") {
+			gpu++
+			report.MemoryMiB = append(report.MemoryMiB, 0)
+			continue
+		}
+		if gpu < 0 {
+			continue
+		}
+		if strings.HasSuffix(key, "Memory Usage") || key == "Processes" {
+			section = key
+		}
+		switch {
+		case section == "FB Memory Usage" && key == "Total":
+			report.MemoryMiB[gpu] = mebibytes(value)
+		case section == "Processes":
+			report.process(gpu, key, value)
+		}
+	}
+	return report
+}
+
+// process takes a line of the part about processes.
+func (r *SMIReport) process(gpu int, key, value string) {
+	if key == "Process ID" {
+		if pid, err := strconv.Atoi(value); err == nil && pid > 0 {
+			r.Processes = append(r.Processes, agent.GPUProcess{GPU: gpu, PID: pid})
+		}
+		return
+	}
+	if len(r.Processes) == 0 || r.Processes[len(r.Processes)-1].GPU != gpu || notAvailable(value) {
+		return
+	}
+	last := &r.Processes[len(r.Processes)-1]
+	switch key {
+	case "Type":
+		last.Type = value
+	case "Name":
+		last.Name = value
+	case "Used GPU Memory":
+		last.MemoryMiB = mebibytes(value)
+	}
+}
+
+// mebibytes reads "153 MiB"; 0 for anything else.
+func mebibytes(text string) int64 {
+	number, isMiB := strings.CutSuffix(text, " MiB")
+	value, err := strconv.ParseInt(number, 10, 64)
+	if !isMiB || err != nil || value < 0 {
+		return 0
+	}
+	return value
 }

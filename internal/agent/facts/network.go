@@ -6,12 +6,14 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 )
+
+// netFolder lists the network devices.
+const netFolder = "/sys/class/net"
 
 // interfaces lists the network devices, each with what /sys knows of it.
 func (s Source) interfaces() ([]agent.Interface, error) {
@@ -34,12 +36,35 @@ func (s Source) interfaces() ([]agent.Interface, error) {
 			// A device that is set up but has no carrier (a cable that is out) is not up.
 			Up:           device.Flags&net.FlagUp != 0 && device.Flags&net.FlagRunning != 0,
 			MTU:          device.MTU,
-			SpeedMbps:    ParseSpeed(s.text("/sys/class/net", device.Name, "speed")),
-			PhysicalPort: s.text("/sys/class/net", device.Name, "phys_port_name"),
+			SpeedMbps:    ParseSpeed(s.text(netFolder, device.Name, "speed")),
+			PhysicalPort: s.text(netFolder, device.Name, "phys_port_name"),
 			Addresses:    prefixes(addresses),
+			MAC:          device.HardwareAddr.String(),
+			Kind:         s.kind(device.Name),
 		})
 	}
 	return list, errors.Join(errs...)
+}
+
+// kind is what a network device is, as far as /sys says.
+func (s Source) kind(name string) string {
+	if kind := ParseDeviceType(s.text(netFolder, name, "uevent")); kind != "" {
+		return kind
+	}
+	if s.exists(netFolder, name, "tun_flags") {
+		return "tun"
+	}
+	return ""
+}
+
+// ParseDeviceType gives DEVTYPE of a uevent file, or nothing.
+func ParseDeviceType(text string) string {
+	for line := range strings.Lines(text) {
+		if kind, found := strings.CutPrefix(line, "DEVTYPE="); found {
+			return strings.TrimSpace(kind)
+		}
+	}
+	return ""
 }
 
 func prefixes(addresses []net.Addr) []netip.Prefix {
@@ -50,6 +75,31 @@ func prefixes(addresses []net.Addr) []netip.Prefix {
 		}
 	}
 	return list
+}
+
+// sysctls reads what decides how addresses are answered for and by which way packets may come.
+func (s Source) sysctls(interfaces []agent.Interface) map[string]int {
+	values := map[string]int{}
+	read := func(name string) {
+		path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
+		if value, err := strconv.Atoi(s.text(path)); err == nil {
+			values[name] = value
+		}
+	}
+	read("net.ipv4.ip_forward")
+	devices := []string{"all"}
+	for _, device := range interfaces {
+		// A name with a dot (a VLAN's) is written otherwise by sysctl, and is no fabric's.
+		if len(device.Addresses) > 0 && !strings.Contains(device.Name, ".") {
+			devices = append(devices, device.Name)
+		}
+	}
+	for _, device := range devices {
+		for _, setting := range []string{"rp_filter", "arp_ignore", "arp_announce"} {
+			read("net.ipv4.conf." + device + "." + setting)
+		}
+	}
+	return values
 }
 
 // ParseSpeed reads a device's speed file, in Mb/s. A device without a link says -1.
@@ -82,33 +132,4 @@ func ParseDefaultRoute(text string) string {
 		}
 	}
 	return best
-}
-
-// listening gives the TCP ports on which something listens.
-func (s Source) listening() ([]int, error) {
-	if s.Listening != nil {
-		return s.Listening()
-	}
-	ports := append(ParseListening(s.text("/proc/net/tcp")), ParseListening(s.text("/proc/net/tcp6"))...)
-	slices.Sort(ports)
-	return slices.Compact(ports), nil
-}
-
-// ParseListening gives the local ports of the sockets in state LISTEN of /proc/net/tcp or tcp6.
-func ParseListening(text string) []int {
-	const listen = "0A" // TCP_LISTEN of net/tcp_states.h
-	ports := []int{}
-	for line := range strings.Lines(text) {
-		// sl local_address rem_address st …
-		fields := strings.Fields(line)
-		if len(fields) < 4 || fields[3] != listen {
-			continue
-		}
-		_, hex, found := strings.Cut(fields[1], ":")
-		port, err := strconv.ParseUint(hex, 16, 16)
-		if found && err == nil {
-			ports = append(ports, int(port))
-		}
-	}
-	return ports
 }

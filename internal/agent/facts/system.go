@@ -2,8 +2,10 @@ package facts
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,21 +14,27 @@ import (
 
 // ParseOSRelease gives PRETTY_NAME of an os-release file, or NAME, or nothing.
 func ParseOSRelease(text string) string {
-	values := map[string]string{}
-	for line := range strings.Lines(text) {
-		key, value, found := strings.Cut(strings.TrimSpace(line), "=")
-		if !found || strings.HasPrefix(key, "#") {
-			continue
-		}
-		if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
-			value = value[1 : len(value)-1]
-		}
-		values[key] = value
-	}
+	values := ParseSettings(text)
 	if pretty := values["PRETTY_NAME"]; pretty != "" {
 		return pretty
 	}
 	return values["NAME"]
+}
+
+// ParseHosts gives the IPv4 addresses that an /etc/hosts has for a name.
+func ParseHosts(text, name string) []netip.Addr {
+	var list []netip.Addr
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) < 2 || name == "" || !slices.Contains(fields[1:], name) {
+			continue
+		}
+		if address, err := netip.ParseAddr(fields[0]); err == nil && address.Is4() {
+			list = append(list, address)
+		}
+	}
+	return list
 }
 
 // ParseMeminfo reads /proc/meminfo, whose unit is KiB.
@@ -42,7 +50,10 @@ func ParseMeminfo(text string) (agent.Memory, error) {
 			values[key] = kib << 10
 		}
 	}
-	memory := agent.Memory{Total: values["MemTotal"], Available: values["MemAvailable"], Free: values["MemFree"]}
+	memory := agent.Memory{
+		Total: values["MemTotal"], Available: values["MemAvailable"], Free: values["MemFree"],
+		CMATotal: values["CmaTotal"], CMAFree: values["CmaFree"],
+	}
 	if memory.Total == 0 {
 		return memory, fmt.Errorf("/proc/meminfo has no MemTotal in its %d bytes", len(text))
 	}
