@@ -11,14 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/embedded"
 )
 
@@ -64,15 +62,24 @@ type node struct {
 	shell string
 	home  string
 	path  string
+	// environment comes on top of HOME and PATH.
+	environment []string
+	// shared are the places of everyone's, in order.
+	shared []string
+	// silence is how long the first try waits; 0 is the usual time.
+	silence time.Duration
 	// commands counts what was started.
 	commands int
 }
+
+func (n *node) options() Options { return Options{shared: n.shared, silence: n.silence} }
 
 // Start implements Starter as sshd does: the login shell gets the command by -c.
 func (n *node) Start(ctx context.Context, command string) (*Process, error) {
 	n.commands++
 	shell := exec.CommandContext(ctx, n.shell, "-c", command)
-	shell.Env = []string{"HOME=" + n.home, "PATH=" + n.path + os.Getenv("PATH")}
+	shell.Env = append([]string{"HOME=" + n.home, "PATH=" + n.path + os.Getenv("PATH")}, n.environment...)
+	shell.Dir = n.t.TempDir() // Whatever a broken script writes shall not land in the sources.
 	stdin, err := shell.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -127,7 +134,7 @@ func newNode(t *testing.T, shell string) *node {
 	if err != nil {
 		t.Skipf("%s is not installed here", shell)
 	}
-	return &node{t: t, shell: path, home: t.TempDir()}
+	return &node{t: t, shell: path, home: t.TempDir(), shared: []string{}}
 }
 
 func TestBootstrap(t *testing.T) {
@@ -143,11 +150,21 @@ func TestBootstrap(t *testing.T) {
 				t.Fatal(err)
 			}
 			old := filepath.Join(folder, "spark-agent-0123456789ab")
-			if err := os.WriteFile(old, nil, 0o600); err != nil {
-				t.Fatal(err)
+			recent := filepath.Join(folder, "spark-agent-ba9876543210")
+			abandoned := filepath.Join(folder, ".upload-77")
+			for _, file := range []string{old, recent, abandoned} {
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			yesterday := time.Now().Add(-25 * time.Hour)
+			for _, file := range []string{old, abandoned} {
+				if err := os.Chtimes(file, yesterday, yesterday); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for _, commands := range []int{3, 4} { // A node that has the agent costs one command.
-				helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), Options{})
+				helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), n.options())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -161,6 +178,9 @@ func TestBootstrap(t *testing.T) {
 				if n.commands != commands {
 					t.Errorf("%d commands, want %d", n.commands, commands)
 				}
+			}
+			if err := os.Remove(recent); err != nil {
+				t.Errorf("the program of another provider: %v", err)
 			}
 			checkInstalled(t, folder, built.SHA256)
 		})
@@ -185,7 +205,7 @@ func TestUninstallOfTheRealProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNode(t, "sh")
-	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), Options{})
+	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), n.options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,101 +223,6 @@ func TestUninstallOfTheRealProgram(t *testing.T) {
 	}
 }
 
-func TestBootstrapFailures(t *testing.T) {
-	built, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// tool puts a script before the node's programs.
-	tool := func(t *testing.T, n *node, name, script string) {
-		t.Helper()
-		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // It is run.
-			t.Fatal(err)
-		}
-		n.path = folder + ":"
-	}
-	tests := map[string]struct {
-		prepare func(t *testing.T, n *node)
-		find    finder
-		want    string
-	}{
-		"other processor": {
-			prepare: func(t *testing.T, n *node) { tool(t, n, "uname", `case $1 in -m) echo riscv64;; *) echo Linux;; esac`) },
-			want:    "the node runs Linux on riscv64; the agent runs on Linux, on aarch64 (as a DGX Spark) or x86_64",
-		},
-		"other system": {
-			prepare: func(t *testing.T, n *node) { tool(t, n, "uname", `case $1 in -m) echo arm64;; *) echo Darwin;; esac`) },
-			want:    "the node runs Darwin on arm64",
-		},
-		"not in this build": {
-			find: func(string) (embedded.Program, error) { return embedded.Linux("none") },
-			want: "this build carries no agent for linux/none: build it with `make build`",
-		},
-		"home is a file": {
-			prepare: func(t *testing.T, n *node) {
-				n.home = filepath.Join(n.home, "file")
-				if err := os.WriteFile(n.home, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			},
-			want: "file/.cache/spark-stack cannot be made or written",
-		},
-		"cut on the way": {
-			prepare: func(t *testing.T, n *node) { tool(t, n, "cat", "exec head -c 1000") },
-			want:    "did not arrive whole",
-		},
-		"no execution": {
-			prepare: func(t *testing.T, n *node) {
-				tool(t, n, "chmod", `case $2 in */.upload-*) exec /bin/chmod 600 $2;; esac; exec /bin/chmod $*`)
-			},
-			want: "its file system is mounted noexec",
-		},
-		"something cleans": {
-			prepare: func(t *testing.T, n *node) { tool(t, n, "mv", `rm "$2"`) },
-			want:    "was uploaded, and is not there now",
-		},
-		"no login": {
-			prepare: func(t *testing.T, n *node) {
-				n.shell = filepath.Join(t.TempDir(), "nologin")
-				if err := os.WriteFile(n.shell, []byte("#!/bin/sh\necho This account is not available.\nexit 1\n"), 0o700); err != nil { //nolint:gosec // It is run.
-					t.Fatal(err)
-				}
-			},
-			want: "no answer from the agent (exit code 1); the node said: no newline at the endThis account is not available.",
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			n := newNode(t, "sh")
-			if test.prepare != nil {
-				test.prepare(t, n)
-			}
-			if test.find == nil {
-				test.find = carries(runtime.GOARCH, built)
-			}
-			_, err := start(t.Context(), "spark-a", n, test.find, Options{})
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v", err)
-			}
-			left, _ := filepath.Glob(filepath.Join(n.home, ".cache/spark-stack/*"))
-			hidden, _ := filepath.Glob(filepath.Join(n.home, ".cache/spark-stack/.u*"))
-			if left = slices.Concat(left, hidden); len(left) != 0 {
-				t.Errorf("left are %v", left)
-			}
-		})
-	}
-}
-
-func TestStartIsAnAgentError(t *testing.T) {
-	starter := StarterFunc(func(context.Context, string) (*Process, error) { return nil, errors.New("no session") })
-	_, err := Start(t.Context(), "spark-a", starter, Options{})
-	var failed *agent.Error
-	if !errors.As(err, &failed) || err.Error() != "spark-a: start the agent: no session" {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestStartObeysItsContext(t *testing.T) {
 	n := newNode(t, "sh")
 	n.path = t.TempDir() + ":"
@@ -308,7 +233,7 @@ func TestStartObeysItsContext(t *testing.T) {
 	reason := errors.New("the user gave up")
 	time.AfterFunc(200*time.Millisecond, func() { cancel(reason) })
 	begun := time.Now()
-	if _, err := start(ctx, "spark-a", n, embedded.Linux, Options{}); !errors.Is(err, reason) {
+	if _, err := start(ctx, "spark-a", n, embedded.Linux, n.options()); !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
@@ -317,10 +242,14 @@ func TestStartObeysItsContext(t *testing.T) {
 }
 
 func TestScriptsSuitEveryShell(t *testing.T) {
-	for _, script := range []string{startScript(map[string]string{"arm64": strings.Repeat("ab", 32)}), uploadScript(strings.Repeat("ab", 32))} {
-		inner := strings.TrimSuffix(strings.TrimPrefix(script, "sh -c '"), "'")
-		if strings.ContainsAny(inner, "'\\!\n") {
-			t.Errorf("a character that shells treat differently: %s", inner)
+	digest := strings.Repeat("ab", 32)
+	for _, f := range []folders{{shared: sharedFolders}, {given: "/opt/a folder"}, {given: "~/agents"}} {
+		for _, w := range []way{{shell: "sh"}, {shell: "/bin/sh", careful: true, line: true}} {
+			for _, script := range []string{startScript(w, f, map[string]string{"arm64": digest}), uploadScript(f, digest, "cafe", 7, 0)} {
+				if strings.ContainsAny(script, "'\\!\n") {
+					t.Errorf("a character that shells treat differently: %s", script)
+				}
+			}
 		}
 	}
 }
@@ -337,7 +266,7 @@ func TestNothingOutlivesTheSession(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), []byte(script), 0o700); err != nil { //nolint:gosec // It is run.
 		t.Fatal(err)
 	}
-	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), Options{})
+	helper, err := start(t.Context(), "spark-a", n, carries(runtime.GOARCH, built), n.options())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ type connection struct {
 
 	facts      ahead[agent.Facts]
 	containers ahead[agent.EngineAnswers]
+	asked      agent.ContainersRequest // what containers answers
 }
 
 var _ agent.Agent = (*connection)(nil)
@@ -76,6 +77,7 @@ func (c *connection) askAhead(ctx context.Context, options Options) {
 		c.facts.ask(func() (agent.Facts, error) { return c.readFacts(ctx) })
 	}
 	if options.Containers != nil {
+		c.asked = *options.Containers
 		c.containers.ask(func() (agent.EngineAnswers, error) { return c.readContainers(ctx, *options.Containers) })
 	}
 }

@@ -1,6 +1,10 @@
 package client
 
-import "github.com/spark-stack/terraform-provider-spark/internal/agent"
+import (
+	"time"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+)
 
 // Options say how the agent is started on a node. The zero value fits most.
 type Options struct {
@@ -12,4 +16,17 @@ type Options struct {
 	// Agent.Facts, and of Agent.Containers with the same request, takes that answer.
 	Facts      bool
 	Containers *agent.ContainersRequest
+
+	// shared overrides sharedFolders, silence overrides silenceTimeout, patience overrides startTimeout.
+	shared            []string
+	silence, patience time.Duration
+}
+
+// folders are the candidates that the options leave.
+func (o Options) folders() folders {
+	f := folders{given: o.Folder, shared: o.shared}
+	if f.shared == nil {
+		f.shared = sharedFolders
+	}
+	return f
 }

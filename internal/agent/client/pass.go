@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -21,8 +22,10 @@ var errContainers = fmt.Errorf("the engine took the connection and does not answ
 
 // Containers implements agent.Agent.
 func (c *connection) Containers(ctx context.Context, request agent.ContainersRequest) (agent.EngineAnswers, error) {
-	if answers, taken, err := c.containers.take(ctx); taken {
-		return answers, c.taken(ctx, stepContainers, err)
+	if request == c.asked {
+		if answers, taken, err := c.containers.take(ctx); taken {
+			return answers, c.taken(ctx, stepContainers, err)
+		}
 	}
 	return c.readContainers(ctx, request)
 }
@@ -32,6 +35,10 @@ func (c *connection) readContainers(ctx context.Context, request agent.Container
 	defer cancel()
 	var answers agent.EngineAnswers
 	err := c.ask(ctx, stepContainers, wire.PathContainers, request, &answers)
+	var failed *agent.Error
+	if errors.As(err, &failed) && errors.Is(err, errContainers) {
+		failed.Code, failed.Message = agent.RefusedEngineDown, errContainers.Error()
+	}
 	return answers, err
 }
 

@@ -2,9 +2,11 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 )
@@ -25,11 +27,11 @@ type session struct {
 	code  int
 }
 
-// open starts a command. Until detach it ends with ctx.
-func open(ctx context.Context, starter Starter, command string) (*session, error) {
+// open starts a script. Until detach it ends with ctx.
+func open(ctx context.Context, starter Starter, w way, script string) (*session, error) {
 	lifetime, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(ctx, cancel)
-	process, err := starter.Start(lifetime, command)
+	process, err := starter.Start(lifetime, w.command(script))
 	if err != nil {
 		detach()
 		cancel()
@@ -45,7 +47,23 @@ func open(ctx context.Context, starter Starter, command string) (*session, error
 		// The code is all that is wanted: what went wrong on the way shows on the output.
 		s.code, _ = process.Wait()
 	}()
+	if input := w.input(script); input != "" {
+		if err := s.prompt(ctx, input); err != nil {
+			return nil, errors.Join(err, s.giveUp(ctx))
+		}
+	}
 	return s, nil
+}
+
+// prompt sends a line of input and waits until it is taken.
+func (s *session) prompt(ctx context.Context, line string) error {
+	// It is little, so that this does not wait; a failure shows on the output.
+	_, _ = io.WriteString(s.process.Stdin, line)
+	text, err := s.greet(ctx)
+	if err == nil && text != ready {
+		err = fmt.Errorf("the node answered %q to a line of input", lastLine(text))
+	}
+	return err
 }
 
 // shut ends the command: kindly, by the end of its input, then by force.
@@ -105,11 +123,8 @@ func (s *session) greet(ctx context.Context) (string, error) {
 		err = fmt.Errorf("%w (exit code %d)", err, s.code)
 	case <-time.After(time.Second):
 	}
-	if line := lastLine(s.process.Stderr()); line != "" {
-		return "", fmt.Errorf("%w; the node said: %s", err, line)
+	if line := cmp.Or(lastLine(s.process.Stderr()), lastLine(got.noise)); line != "" {
+		err = fmt.Errorf("%w; the node said: %s", err, line)
 	}
-	if line := lastLine(got.noise); line != "" {
-		return "", fmt.Errorf("%w; the node said: %s", err, line)
-	}
-	return "", err
+	return "", &StartError{Kind: StartNoAnswer, Err: err}
 }

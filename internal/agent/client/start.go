@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,15 +12,23 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
 )
 
-// startTimeout bounds one start of the agent: a login shell with slow start files takes seconds.
-const startTimeout = 30 * time.Second
+const (
+	// startTimeout bounds one start of the agent: a login shell with slow start files takes seconds.
+	startTimeout = 30 * time.Second
+	// silenceTimeout is how long the first try waits for a sign of life. The next one finds a shell that
+	// waits for input in place of the command, and gives a slow one its time.
+	silenceTimeout = 10 * time.Second
+)
+
+// errSilent is the end of a wait for the first line.
+var errSilent = errors.New("the login shell neither answers nor ends")
 
 // finder gives the agent's program for an architecture.
 type finder func(architecture string) (embedded.Program, error)
 
 // Start starts the agent on a node, and uploads it first if it is not there. A node that has it
 // costs one command. The context bounds the start only; the agent lives until Close or until its
-// session ends. A failure is an *agent.Error.
+// session ends. A failure is an *agent.Error, of which a *StartError knows the next step.
 func Start(ctx context.Context, host string, starter Starter, options Options) (agent.Agent, error) {
 	started, err := start(ctx, host, starter, embedded.Linux, options)
 	if err != nil {
@@ -28,18 +37,28 @@ func Start(ctx context.Context, host string, starter Starter, options Options) (
 	return started, nil
 }
 
+// bootstrap is one start of the agent on a node.
+type bootstrap struct {
+	host    string
+	starter Starter
+	options Options
+	folders folders
+	// digests names the programs that this build carries by their architectures.
+	digests map[string]string
+}
+
 func start(ctx context.Context, host string, starter Starter, find finder, options Options) (agent.Agent, error) {
-	command, err := startCommand(find)
-	if err != nil {
+	b := &bootstrap{host: host, starter: starter, options: options, folders: options.folders(), digests: map[string]string{}}
+	if err := b.folders.check(); err != nil {
 		return nil, err
 	}
-	started, err := attempt(ctx, host, starter, command, options)
+	if err := b.carry(find); err != nil {
+		return nil, err
+	}
+	started, w, err := b.reach(ctx)
 	var absent *missing
 	if !errors.As(err, &absent) {
 		return started, err
-	}
-	if absent.present {
-		return nil, fmt.Errorf("%s is there but may not be run: its file system is mounted noexec, or the file is another user's", absent.path)
 	}
 	architecture, err := absent.architecture()
 	if err != nil {
@@ -47,39 +66,65 @@ func start(ctx context.Context, host string, starter Starter, find finder, optio
 	}
 	program, err := find(architecture)
 	if err != nil {
+		return nil, &StartError{Kind: StartNotBuilt, Err: err}
+	}
+	path, err := b.upload(ctx, w, program)
+	if err != nil {
 		return nil, err
 	}
-	if err := upload(ctx, starter, program); err != nil {
-		return nil, err
+	started, err = b.attempt(ctx, w, cmp.Or(b.options.patience, startTimeout))
+	if errors.As(err, &absent) {
+		return nil, &StartError{Kind: StartCleaned, Message: path + " was uploaded, and is not there now: something cleans that folder"}
 	}
-	return attempt(ctx, host, starter, command, options)
+	return started, err
 }
 
-// startCommand is the start script with the digests of the programs that this build carries.
-func startCommand(find finder) (string, error) {
-	digests := map[string]string{}
+// carry takes the digests of the programs of this build.
+func (b *bootstrap) carry(find finder) error {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		program, err := find(architecture)
 		if errors.Is(err, embedded.ErrMissing) {
 			continue
 		}
 		if err != nil {
-			return "", err
+			return err
 		}
-		digests[architecture] = program.SHA256
+		b.digests[architecture] = program.SHA256
 	}
-	return startScript(digests), nil
+	return nil
+}
+
+// reach starts the agent the usual way, and if the login shell did not run that, in the way which
+// such a shell needs. It tells the way that led to an answer.
+func (b *bootstrap) reach(ctx context.Context) (agent.Agent, way, error) {
+	usual := way{shell: "sh"}
+	started, err := b.attempt(ctx, usual, cmp.Or(b.options.silence, silenceTimeout))
+	other := way{shell: "/bin/sh", careful: true}
+	switch {
+	case ctx.Err() != nil:
+		return nil, usual, err
+	case errors.Is(err, errSilent):
+		other.line = true
+	case !errors.Is(err, errNoGreeting):
+		return started, usual, err
+	}
+	started, again := b.attempt(ctx, other, cmp.Or(b.options.patience, startTimeout))
+	if errors.Is(again, errSilent) || errors.Is(again, errNoGreeting) {
+		return nil, other, err // The usual way's failure is the one to explain.
+	}
+	return started, other, again
 }
 
 // attempt runs the start script once. A node without the agent is a *missing.
-func attempt(ctx context.Context, host string, starter Starter, command string, options Options) (agent.Agent, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("no answer from the agent within %s", startTimeout))
+func (b *bootstrap) attempt(ctx context.Context, w way, patience time.Duration) (agent.Agent, error) {
+	silent := &StartError{Kind: StartSilent, Err: fmt.Errorf("%w within %s", errSilent, patience)}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, silent)
 	defer cancel()
-	session, err := open(ctx, starter, command)
+	session, err := open(ctx, b.starter, w, startScript(w, b.folders, b.digests))
 	if err != nil {
 		return nil, err
 	}
-	started, err := session.begin(ctx, host, options)
+	started, err := session.begin(ctx, b.host, b.options)
 	if err != nil {
 		return nil, errors.Join(err, session.giveUp(ctx))
 	}
@@ -125,7 +170,7 @@ func welcome(text string) error {
 	case hello.Protocol != agent.ProtocolVersion && hello.ReadOnly:
 		return &OutdatedError{Protocol: hello.Protocol, Architecture: hello.Architecture}
 	case hello.Protocol != agent.ProtocolVersion:
-		return fmt.Errorf("the agent on the node speaks protocol %d, this build speaks %d", hello.Protocol, agent.ProtocolVersion)
+		return wrongProtocol(hello.Protocol)
 	}
 	return nil
 }
