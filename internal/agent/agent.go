@@ -76,6 +76,8 @@ const (
 	RefusedFilter = "filter"
 	// RefusedConnect: nothing answers at the address.
 	RefusedConnect = "unconnected"
+	// RefusedBroken: something took the connection, and no answer came that can be passed on.
+	RefusedBroken = "broken"
 	// RefusedEngineDown: no engine answers on the socket.
 	RefusedEngineDown = "engine_down"
 	// RefusedEngineDenied: the user may not use the socket.

@@ -1,7 +1,5 @@
 package agent
 
-import "encoding/json"
-
 // The containers that the agent shows: those that carry the label (any value), and those whose name
 // begins so: what somebody made by hand in our place is seen too. It shows no others, because what they
 // are configured with may be secret.
@@ -32,6 +30,6 @@ type EngineAnswer struct {
 	Path   string            `json:"path"`
 	Status int               `json:"status"`
 	Header map[string]string `json:"header,omitempty"`
-	// Body is JSON; empty for "/_ping".
-	Body json.RawMessage `json:"body,omitempty"`
+	// Body is JSON, but for "/_ping".
+	Body []byte `json:"body,omitempty"`
 }

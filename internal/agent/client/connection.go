@@ -140,6 +140,9 @@ func (c *connection) post(ctx context.Context, step, path string, body any) (io.
 // failure reads why the agent did not do what it was asked, and closes the answer.
 func (c *connection) failure(step string, response *http.Response) *agent.Error {
 	defer response.Body.Close() //nolint:errcheck // Nothing of it is used after the failure is read.
+	if code := response.Header.Get(wire.HeaderFailure); code != "" && response.Request != nil && response.Request.Method == http.MethodHead {
+		return &agent.Error{Host: c.host, Step: step, Code: code, Message: "the agent does not pass it on: " + code}
+	}
 	var failure wire.Failure
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxFailure)).Decode(&failure); err != nil {
 		return c.fail(step, fmt.Errorf("status %d without a readable reason: %w", response.StatusCode, err))

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/files"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/filter"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/transfer"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
 )
@@ -17,18 +19,39 @@ import (
 // maxRequest bounds a request's body, in bytes; a manifest of 100,000 files has about 20 MB.
 const maxRequest = 64 << 20
 
+// handler answers the questions and, unless it may only look, the calls that change something.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+wire.PathFacts, answer(s, s.facts))
 	mux.Handle("POST "+wire.PathList, answer(s, s.list))
-	mux.Handle("POST "+wire.PathClean, answer(s, s.clean))
-	mux.Handle("POST "+wire.PathUninstall, answer(s, s.uninstall))
-	mux.Handle("POST "+wire.PathSecretRead, answer(s, s.readSecret))
-	mux.Handle("POST "+wire.PathSecretWrite, answer(s, s.writeSecret))
-	mux.Handle("POST "+wire.PathSecretRemove, answer(s, s.removeSecret))
-	mux.Handle("POST "+wire.PathReceive, stream(s, s.receive))
-	mux.Handle("POST "+wire.PathSend, stream(s, s.send))
-	return mux
+	mux.Handle("POST "+wire.PathContainers, answer(s, s.containers))
+	if s.options.ReadOnly {
+		mux.HandleFunc("/", refuse)
+	} else {
+		mux.Handle("POST "+wire.PathClean, answer(s, s.clean))
+		mux.Handle("POST "+wire.PathUninstall, answer(s, s.uninstall))
+		mux.Handle("POST "+wire.PathSecretRead, answer(s, s.readSecret))
+		mux.Handle("POST "+wire.PathSecretWrite, answer(s, s.writeSecret))
+		mux.Handle("POST "+wire.PathSecretRemove, answer(s, s.removeSecret))
+		mux.Handle("POST "+wire.PathReceive, stream(s, s.receive))
+		mux.Handle("POST "+wire.PathSend, stream(s, s.send))
+	}
+	engine, program := s.passing(wire.PrefixEngine, s.engine), s.passing(wire.PrefixProgram, s.program)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch { // before the mux, which would clean the path that the filter is to see
+		case strings.HasPrefix(r.RequestURI, wire.PrefixEngine+"/"):
+			engine.ServeHTTP(w, r)
+		case strings.HasPrefix(r.RequestURI, wire.PrefixProgram+"/"):
+			program.ServeHTTP(w, r)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// refuse answers for an agent that may only look.
+func refuse(w http.ResponseWriter, _ *http.Request) {
+	fail(w, http.StatusForbidden, &refusal{code: agent.RefusedReadOnly, err: errors.New("this agent answers questions only")})
 }
 
 // answer makes a handler of a call with one answer.
@@ -101,7 +124,13 @@ func fail(w http.ResponseWriter, status int, err error) {
 func describe(err error) wire.Failure {
 	failure := wire.Failure{Message: err.Error()}
 	var failed *transfer.Error
+	var refused *refusal
+	var filtered *filter.RefusedError
 	switch {
+	case errors.As(err, &refused):
+		failure.Code = refused.code
+	case errors.As(err, &filtered):
+		failure.Code = agent.RefusedFilter
 	case errors.As(err, &failed):
 		failure.Code = failed.Code
 	case errors.Is(err, fs.ErrPermission):

@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
@@ -44,6 +45,15 @@ type Options struct {
 	Log io.Writer
 	// Executable is the path of the agent's own file, for Uninstall; empty asks the kernel.
 	Executable string
+
+	// ReadOnly answers questions only: no transfer, no removal. It is what a forced command of sshd
+	// gives a key that may only look.
+	ReadOnly bool
+	// DockerSocket is the one engine that ReadOnly shows.
+	DockerSocket string
+	// Dial opens a connection to the engine's socket ("unix") or a program of this node ("tcp"); nil is
+	// the real thing.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// ConnectTimeout is how long a receiver waits for its sender (and the other way round); 0 means 20 s.
 	ConnectTimeout time.Duration

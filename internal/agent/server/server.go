@@ -22,8 +22,9 @@ import (
 // Serve greets and answers calls until the stream ends, in either direction, or ctx does. When it
 // returns, every call has ended and nothing of it is left: no listener, no copy, no process.
 func Serve(ctx context.Context, stream io.ReadWriteCloser, options Options) error {
-	s := &server{options: options}
-	line, err := wire.Hello{Protocol: agent.ProtocolVersion, Architecture: options.architecture()}.Line()
+	s := &server{options: options, lines: newLines(options)}
+	defer s.lines.close()
+	line, err := wire.Hello{Protocol: agent.ProtocolVersion, Architecture: options.architecture(), ReadOnly: options.ReadOnly}.Line()
 	if err != nil {
 		return err
 	}
@@ -32,6 +33,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, options Options) erro
 	if _, err := io.WriteString(stream, line); err != nil {
 		return errors.Join(err, stream.Close())
 	}
+	parent := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var protocols http.Protocols
@@ -51,7 +53,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, options Options) erro
 	cancel()
 	s.leave()
 	if errors.Is(err, errEnded) {
-		return context.Cause(ctx)
+		return context.Cause(parent)
 	}
 	return err
 }
@@ -100,6 +102,7 @@ func (c closing) Close() error {
 // server answers the calls.
 type server struct {
 	options Options
+	lines   *lines
 	lock    sync.Mutex
 	ended   bool
 	calls   sync.WaitGroup

@@ -13,11 +13,11 @@ import (
 const (
 	PathFacts      = "/facts"
 	PathContainers = "/containers"
-	PathList      = "/list"
-	PathReceive   = "/receive"
-	PathSend      = "/send"
-	PathClean     = "/clean"
-	PathUninstall = "/uninstall"
+	PathList       = "/list"
+	PathReceive    = "/receive"
+	PathSend       = "/send"
+	PathClean      = "/clean"
+	PathUninstall  = "/uninstall"
 )
 
 // What follows these prefixes is a request to the Docker engine, or to a program on the node, that the
@@ -28,11 +28,14 @@ const (
 )
 
 // Headers beside them: the engine's socket, the program's address ("127.0.0.1:8000"), and in an answer
-// the mark that it is the agent's own Failure and not what was asked for.
+// the mark that it is the agent's own Failure and not what was asked for: its code, because the answer
+// to a HEAD has no body.
 const (
 	HeaderSocket  = "Spark-Socket"
 	HeaderTarget  = "Spark-Target"
 	HeaderFailure = "Spark-Failure"
+	// HeaderRayToken names a cluster whose token the agent puts in, beside a question to its GCS.
+	HeaderRayToken = "X-Spark-Ray-Token"
 )
 
 // Magic starts each line that is meant for the client. What a login shell prints before it (the
