@@ -131,7 +131,7 @@ func (b *bench) startAtOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	question, err := gcs.New(b.nodes[0].DialContext, ray.Address(cluster), "")
+	question, err := gcs.New(b.nodes[0].DialContext, ray.Address(cluster), gcs.Credential{})
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,11 @@ func (q *openQuestion) sample(ctx context.Context) (float64, error) {
 		return err
 	}
 	if q.client == nil {
-		client, err := gcs.New(q.b.nodes[0].DialContext, ray.Address(q.b.cluster(name)), "")
+		credential, err := ray.Credential(ctx, q.b.cluster(name), q.b.nodes[0])
+		if err != nil {
+			return 0, err
+		}
+		client, err := gcs.New(q.b.nodes[0].DialContext, ray.Address(q.b.cluster(name)), credential)
 		if err != nil {
 			return 0, err
 		}

@@ -44,7 +44,7 @@ func TestProductReadsTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := gcs.New(c.DialContext, "127.0.100.11:6379", "")
+	client, err := gcs.New(c.DialContext, "127.0.100.11:6379", gcs.Credential{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func randomID(size int) []byte {
 func newRay(c *instance, arguments flags) *rayNode {
 	n := &rayNode{instance: c, id: randomID(28), born: time.Now(), port: arguments.number(6379, "--port")}
 	if c.env("RAY_AUTH_MODE") == "token" {
-		n.token = c.env("RAY_AUTH_TOKEN")
+		n.token = c.rayToken()
 	}
 	detected := 0
 	if len(c.runtime.DeviceRequests) > 0 || c.runtime.Privileged {
@@ -173,7 +173,7 @@ func (n *rayNode) join(now time.Time) {
 		}
 		return
 	}
-	if head.token != "" && head.token != n.token {
+	if head.token != "" && head.token != c.rayToken() {
 		c.logf("ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken")
 		c.exit(1)
 		return

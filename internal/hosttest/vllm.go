@@ -128,7 +128,7 @@ func (s *serveProgram) placeOnRay(now time.Time) bool {
 			s.fail("ConnectionError: Failed to connect to the Ray cluster at address %q", c.env("RAY_ADDRESS"))
 			return false
 		}
-		if s.head.token != "" && c.env("RAY_AUTH_TOKEN") != s.head.token {
+		if s.head.token != "" && c.rayToken() != s.head.token {
 			s.fail("ray.exceptions.AuthenticationError: RPC error: InvalidAuthToken")
 			return false
 		}

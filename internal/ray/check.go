@@ -44,6 +44,11 @@ func Check(spec Spec) []Problem {
 	for _, name := range identity.Refused(spec.Env) {
 		add("env", "Managed variable in env", "%s follows from the node's identity address and is set by the provider, on each node with that node's value. Remove it from env; the address is chosen with fabric_address on the node.", name)
 	}
+	for _, name := range AuthNames() {
+		if _, found := spec.Env[name]; found {
+			add("env", "Managed variable in env", "%s is set by the provider: the token is made for the cluster and never stored. Remove it from env; authentication = \"none\" does without.", name)
+		}
+	}
 	for _, arg := range spec.Args {
 		if secretFlag(flagName(arg)) {
 			add("args", "Secret in args", "%s carries a secret, and args are stored in state and shown by ps and docker inspect. Remove it.", flagName(arg))

@@ -46,6 +46,7 @@ func ContainerSpec(spec Spec, member Member, facts agent.Facts) (engine.Containe
 	}
 	env := defaults()
 	maps.Copy(env, spec.Env)
+	maps.Copy(env, authEnv(spec))
 	maps.Copy(env, id.Env(cluster)) // Last: nothing may overrule the identity.
 	container := engine.ContainerSpec{
 		Name: ContainerName(spec.Name), Image: spec.Image,
@@ -57,6 +58,9 @@ func ContainerSpec(spec Spec, member Member, facts agent.Facts) (engine.Containe
 	if spec.WeightsDir != "" {
 		dir := WeightsPath(spec.WeightsDir, facts)
 		container.Mounts = append(container.Mounts, engine.Mount{Source: dir, Target: dir, ReadOnly: true})
+	}
+	if spec.Authentication == AuthToken {
+		container.Mounts = append(container.Mounts, SecretMount(spec.Name, facts))
 	}
 	if len(facts.RDMA) > 0 {
 		// All three, or RDMA fails on this node only: the devices, and the right to pin memory.

@@ -104,7 +104,10 @@ func Destroy(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 			err := removeMember(ctx, spec, machine, found[index(member)], !whole, progress)
 			if errors.Is(err, engine.ErrUnlabelled) {
 				progress(err.Error() + "; it stays")
-				return nil
+				err = nil
+			}
+			if err == nil {
+				err = removeToken(ctx, spec.Name, machine)
 			}
 			return err
 		}))

@@ -32,6 +32,7 @@ type world struct {
 	next     int
 	nodes    []*rayNode
 	groups   []gcs.PlacementGroup
+	token    string             // that the head read when it started
 	used     map[string]float64 // GPUs taken, by address
 }
 
@@ -44,6 +45,8 @@ type rayNode struct {
 
 // fakeHost is one machine with its engine and agent.
 type fakeHost struct {
+	fleet.Machine // nil: any other call is a fault of the test
+
 	world      *world
 	host       string
 	facts      agent.Facts
@@ -55,16 +58,19 @@ type fakeHost struct {
 	down       error
 	hidden     bool // no GPU is visible in containers
 	folder     error
+	secrets    map[string]string
+	ray        string // release in the image
+	readOnly   bool
 }
 
 // newWorld makes the pair of the field; call it inside of a synctest bubble.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{machines: map[string]fleet.Machine{}, used: map[string]float64{}}
-	w.server = gcstest.Start(gcstest.Config{Table: w.table})
+	w.server = gcstest.Start(gcstest.Config{Table: w.table, TokenNow: w.tokenNow})
 	t.Cleanup(w.server.Close)
 	for i, host := range []string{"10.1.230.180", "10.1.230.181"} {
-		h := &fakeHost{world: w, host: host, guess: host, volumes: map[string]map[string]string{}, facts: factsOf(i),
+		h := &fakeHost{world: w, host: host, guess: host, volumes: map[string]map[string]string{}, facts: factsOf(i), secrets: map[string]string{}, ray: "2.60.0",
 			image: engine.Image{ID: "sha256:" + strings.Repeat("a", 64), Architecture: "arm64", Env: map[string]string{"PATH": "/usr/bin", "LANG": "C.UTF-8"}}}
 		w.hosts = append(w.hosts, h)
 		w.machines[host] = h
@@ -116,6 +122,12 @@ func (w *world) table() gcs.Table {
 	return table
 }
 
+func (w *world) tokenNow() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.token
+}
+
 func (w *world) note(format string, args ...any) { w.log = append(w.log, fmt.Sprintf(format, args...)) }
 
 // journal is what was done, and is empty after.
@@ -137,6 +149,12 @@ func (h *fakeHost) begin(container *engine.Container) {
 	if h.exits {
 		container.Status, container.ExitCode = "exited", 1
 		return
+	}
+	if strings.Contains(command, "--head") {
+		h.world.token = ""
+		if container.Spec.Env[authMode] == "token" && h.ray > "2.52" {
+			h.world.token = h.secrets[SecretName(strings.TrimPrefix(container.Spec.Name, "ray-"))]
+		}
 	}
 	address := h.guess
 	gpus := 0.0
@@ -241,10 +259,33 @@ func (h *fakeHost) DialContext(ctx context.Context, network, address string) (ne
 	return h.world.server.Dial(ctx, network, address)
 }
 
-// fakeAgent can only make folders.
+// fakeAgent makes folders and keeps secrets.
 type fakeAgent struct {
 	agent.Agent
 	host *fakeHost
+}
+
+func (a *fakeAgent) ReadOnly() bool { return a.host.readOnly }
+
+func (a *fakeAgent) ReadSecret(_ context.Context, name string) (string, bool, error) {
+	a.host.world.mu.Lock()
+	defer a.host.world.mu.Unlock()
+	value, found := a.host.secrets[name]
+	return value, found, nil
+}
+
+func (a *fakeAgent) WriteSecret(_ context.Context, name, value string) error {
+	a.host.world.mu.Lock()
+	defer a.host.world.mu.Unlock()
+	a.host.secrets[name] = value
+	return nil
+}
+
+func (a *fakeAgent) RemoveSecret(_ context.Context, name string) error {
+	a.host.world.mu.Lock()
+	defer a.host.world.mu.Unlock()
+	delete(a.host.secrets, name)
+	return nil
 }
 
 func (a *fakeAgent) Receive(ctx context.Context, request agent.ReceiveRequest, onEvent func(agent.TransferEvent)) error {
@@ -364,6 +405,9 @@ func (e *fakeEngine) Exec(_ context.Context, id string, command []string) (engin
 			return engine.ExecResult{ExitCode: 6, Stdout: "No devices found.\n"}, nil
 		}
 		return engine.ExecResult{Stdout: strings.Repeat("GPU 0: NVIDIA GB10 (UUID: GPU-1)\n", len(e.host.facts.GPUs))}, nil
+	}
+	if command[0] == "python3" {
+		return engine.ExecResult{Stdout: fmt.Sprintf(`{"python": "3.11.2", "ray": %q}`+"\n", e.host.ray)}, nil
 	}
 	return engine.ExecResult{ExitCode: 127}, nil
 }

@@ -29,6 +29,8 @@ const (
 	Busy
 	// LeftOver: a placement group is there before the server makes its own.
 	LeftOver
+	// Unprotected: the GCS answers calls without the token that it was given.
+	Unprotected
 )
 
 // Finding is one reason why a server must not start.

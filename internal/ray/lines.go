@@ -99,6 +99,8 @@ func differences(want, seen Node, headIsMember bool, by string) []string {
 	for _, name := range managed {
 		if value, found := seen.Env[name]; !found || value == unset {
 			add("%s is not set", name)
+		} else if slices.Contains(AuthNames(), name) {
+			add("%s is not what the declared authentication needs", name)
 		} else {
 			add("%s is %s, which is not what this node needs now", name, value)
 		}
@@ -158,7 +160,7 @@ func envDiffers(want, seen map[string]string) (managed, other []string) {
 			names[name] = true
 		}
 	}
-	reserved := identity.Reserved()
+	reserved := slices.Concat(identity.Reserved(), AuthNames())
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if slices.Contains(reserved, name) {
 			managed = append(managed, name)

@@ -68,6 +68,10 @@ func Look(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (Se
 		if member.Role == Head && node.Container == running && seen.GCSError != nil {
 			node.SpecDrift = append(node.SpecDrift, seen.GCSError.Error())
 		}
+		if member.Role == Head && seen.GCSError == nil && seen.Table.Open && usesFile(found.container) && spec.Authenticated {
+			node.SpecDrift = append(node.SpecDrift, "Ray answers without its token")
+		}
+		node.SpecDrift = append(node.SpecDrift, tokenDrift(spec, member, found, looks[spec.Members[0].Host])...)
 		seen.Nodes[member.Host] = node
 		if found.exists && !ours(spec, found.container) {
 			seen.Foreign = append(seen.Foreign, member.Host)
@@ -97,6 +101,11 @@ func lookAt(ctx context.Context, spec Spec, machine fleet.Machine) (look, error)
 	if found.container, found.exists = find(spec, containers); !found.exists {
 		return found, nil
 	}
+	if usesFile(found.container) || spec.Authentication == AuthToken {
+		if found.token, found.hasToken, err = readToken(ctx, spec.Name, machine); err != nil {
+			return fail("read Ray's token", err)
+		}
+	}
 	if found.declared.ID == found.container.ImageID {
 		found.imageEnv = found.declared.Env
 		return found, nil
@@ -125,7 +134,12 @@ func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 	if !holdsAddress(looks[head.Host].facts, head.Address) {
 		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(spec.port()))
 	}
-	table, err := ask(ctx, machines[head.Host], address, looks[head.Host].container)
+	at := looks[head.Host]
+	shown := gcs.Credential{Token: at.container.Spec.Env[authToken]}
+	if usesFile(at.container) {
+		shown = credentialOf(spec.Name, at.token, at.hasToken)
+	}
+	table, err := ask(ctx, machines[head.Host], address, shown)
 	switch {
 	case err == nil:
 		return table, nil, nil

@@ -47,11 +47,10 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 // reason to restart a cluster.
 const askAgain = 2
 
-// ask puts the gate's question to the GCS at address, through the connection of the machine on which
-// the head's container runs.
-func ask(ctx context.Context, machine fleet.Machine, address string, head engine.Container) (gcs.Table, error) {
+// ask puts the gate's question to the GCS at address, through the connection of the head's machine.
+func ask(ctx context.Context, machine fleet.Machine, address string, shown gcs.Credential) (gcs.Table, error) {
 	for again := 0; ; again++ {
-		table, err := askOnce(ctx, machine, address, token(head))
+		table, err := askOnce(ctx, machine, address, shown)
 		if !silent(err) || again == askAgain || ctx.Err() != nil {
 			return table, err
 		}
@@ -59,8 +58,8 @@ func ask(ctx context.Context, machine fleet.Machine, address string, head engine
 }
 
 // askOnce asks on a connection of its own.
-func askOnce(ctx context.Context, machine fleet.Machine, address, secret string) (table gcs.Table, err error) {
-	client, err := gcs.New(machine.DialContext, address, secret)
+func askOnce(ctx context.Context, machine fleet.Machine, address string, shown gcs.Credential) (table gcs.Table, err error) {
+	client, err := gcs.New(machine.DialContext, address, shown)
 	if err != nil {
 		return table, err
 	}
@@ -70,11 +69,24 @@ func askOnce(ctx context.Context, machine fleet.Machine, address, secret string)
 
 // Ask puts the gate's question to the GCS of a declared cluster, through its head's machine.
 func Ask(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Table, error) {
-	head, err := present(ctx, spec, machine)
+	shown, err := Credential(ctx, spec, machine)
 	if err != nil {
 		return gcs.Table{}, err
 	}
-	return ask(ctx, machine, Address(spec), head)
+	return ask(ctx, machine, Address(spec), shown)
+}
+
+// Credential is what the GCS of a declared cluster wants to see, as its head's machine has it now.
+func Credential(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Credential, error) {
+	head, err := present(ctx, spec, machine)
+	if err != nil {
+		return gcs.Credential{}, err
+	}
+	shown, err := credential(ctx, spec.Name, machine, head)
+	if err != nil {
+		return shown, &Error{Host: machine.Host(), Step: "read Ray's token", Cause: err}
+	}
+	return shown, nil
 }
 
 // present is the cluster's container on a machine as it is now; empty if there is none.
@@ -86,10 +98,6 @@ func present(ctx context.Context, spec Spec, machine fleet.Machine) (engine.Cont
 	container, _ := find(spec, containers)
 	return container, nil
 }
-
-// token is Ray's own, from the head's container: only an image can bring one, secrets are refused in
-// a declaration.
-func token(head engine.Container) string { return head.Spec.Env["RAY_AUTH_TOKEN"] }
 
 // silent says whether the GCS took the question and gave no answer in time.
 func silent(err error) bool {

@@ -21,31 +21,6 @@ func (w *world) serve(t *testing.T, config gcstest.Config) {
 	t.Cleanup(w.server.Close)
 }
 
-// TestTokenOfTheImage has an image that turns token authentication on and brings the token.
-func TestTokenOfTheImage(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		spec := pairSpec()
-		w.serve(t, gcstest.Config{Token: "baked"})
-		for _, host := range w.hosts {
-			host.image.Env["RAY_AUTH_TOKEN"] = "baked"
-		}
-		w.mustUp(t, spec)
-		if err := CheckMembers(t.Context(), spec, w.machines, true); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestTokenThatNobodyHas(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(t, gcstest.Config{Token: "elsewhere"})
-		var typed *Error
-		if err := w.up(t, pairSpec()); !errors.As(err, &typed) || !strings.Contains(typed.Advice, `RAY_AUTH_MODE = "disabled"`) {
-			t.Errorf("got %v (%+v)", err, typed)
-		}
-	})
-}
-
 // TestSilentGCS proves that silence is asked again, and is never taken for a dead cluster.
 func TestSilentGCS(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

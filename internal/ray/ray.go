@@ -37,6 +37,10 @@ type Spec struct {
 	Args []string
 	// WeightsDir is mounted at the same path in every container; "~/" is each node's home.
 	WeightsDir string
+	// Authentication is AuthToken or AuthNone (also if empty). Authenticated says that this cluster's
+	// GCS has been seen to refuse calls without the token: one that takes them now was changed.
+	Authentication string
+	Authenticated  bool
 	// Head first, then the workers in order.
 	Members []Member
 }

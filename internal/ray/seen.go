@@ -23,6 +23,9 @@ type look struct {
 	imageEnv map[string]string
 	// declared is the declared image as this host has it; empty if it does not.
 	declared engine.Image
+	// token is Ray's as this host has it. One that may not be seen is there and empty.
+	token    string
+	hasToken bool
 }
 
 // nodeOf turns what was found on a host into the entry of the `nodes` map. at is the host's entry in
@@ -97,6 +100,7 @@ func envOf(spec Spec, member Member, found look) map[string]string {
 // be resolved; then only what follows from the addresses is expected.
 func expectedEnv(spec Spec, member Member, facts agent.Facts) (env map[string]string, judged bool) {
 	env = defaults()
+	maps.Copy(env, authEnv(spec))
 	id, err := identity.Resolve(facts, member.Address)
 	if err == nil {
 		maps.Copy(env, id.Env(Address(spec)))

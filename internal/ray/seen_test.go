@@ -29,7 +29,7 @@ func TestContainerSpec(t *testing.T) {
 		Env: map[string]string{
 			"NCCL_DEBUG": "INFO", "RAY_memory_monitor_refresh_ms": "250", "RAY_num_prestart_python_workers": "0",
 			"VLLM_HOST_IP": "192.168.200.13", "RAY_NODE_IP_ADDRESS": "192.168.200.13", "RAY_OVERRIDE_NODE_IP_ADDRESS": "192.168.200.13",
-			"RAY_ADDRESS": "192.168.200.12:6379", "GLOO_SOCKET_IFNAME": "enp1s0f0np0", "NCCL_SOCKET_IFNAME": "=enp1s0f0np0",
+			"RAY_AUTH_MODE": "disabled", "RAY_ADDRESS": "192.168.200.12:6379", "GLOO_SOCKET_IFNAME": "enp1s0f0np0", "NCCL_SOCKET_IFNAME": "=enp1s0f0np0",
 			"TP_SOCKET_IFNAME": "enp1s0f0np0", "UCX_NET_DEVICES": "enp1s0f0np0", "NCCL_IB_HCA": "=rocep1s0f0", "NCCL_IB_GID_INDEX": "3",
 		},
 		Mounts: []engine.Mount{

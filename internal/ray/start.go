@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/image"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
 )
 
@@ -94,10 +97,21 @@ func portTaken(head Member, port int, step string) error {
 func (a *applier) await(ctx context.Context) error {
 	head, _ := a.spec.head()
 	want := Want(a.spec)
-	if err := a.proveGPUs(ctx); err != nil {
+	var contents image.Contents
+	var group errgroup.Group // proofs that do not need one another
+	group.Go(func() error { return a.proveGPUs(ctx) })
+	if a.spec.Authentication == AuthToken {
+		group.Go(func() (err error) {
+			contents, err = a.probe(ctx)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
 		return err
 	}
-	err := a.poll(ctx, memberTimeout, a.spec.Members, func(table gcs.Table) []Finding { return Gate(want, table, a.facts) })
+	err := a.poll(ctx, memberTimeout, a.spec.Members, func(table gcs.Table) []Finding {
+		return append(Gate(want, table, a.facts), protection(a.spec, contents, table)...)
+	})
 	if err != nil {
 		return a.explain(ctx, head, "wait until all members are in Ray's node table", err)
 	}
@@ -109,11 +123,11 @@ func (a *applier) await(ctx context.Context) error {
 // ends at once when one of them ended, and when the GCS wants another token.
 func (a *applier) poll(ctx context.Context, limit time.Duration, members []Member, judge func(gcs.Table) []Finding) error {
 	machine := a.machines[a.headHost()]
-	head, err := present(ctx, a.spec, machine)
+	shown, err := Credential(ctx, a.spec, machine)
 	if err != nil {
 		return err
 	}
-	client, err := gcs.New(machine.DialContext, Address(a.spec), token(head))
+	client, err := gcs.New(machine.DialContext, Address(a.spec), shown)
 	if err != nil {
 		return err
 	}
@@ -220,7 +234,7 @@ func (a *applier) explain(ctx context.Context, head Member, step string, err err
 // advice is the next step for what the gate or the GCS said.
 func advice(err error, about Member, cluster string) string {
 	if unauthenticated(err) {
-		return "The image turns Ray's token authentication on and brings no RAY_AUTH_TOKEN that the GCS takes. Turn it off: env = { RAY_AUTH_MODE = \"disabled\" }."
+		return "Something else than the declared authentication is in force: the head's log says which token it read. Apply again for a new one, or do without: authentication = \"none\"."
 	}
 	var gate *GateError
 	if !errors.As(err, &gate) || len(gate.Findings) == 0 {
@@ -235,6 +249,8 @@ func advice(err error, about Member, cluster string) string {
 		return "Stop the Ray outside of this cluster that joined it (ray stop, or its container), and apply again."
 	case FewGPUs:
 		return "Compare nvidia-smi -L on the host and in the container."
+	case Unprotected:
+		return "The image changes how Ray starts: compare its entrypoint and /etc/ray. To run without protection, say so: authentication = \"none\"."
 	case Busy, LeftOver:
 		return "Something outside of this configuration uses the cluster: see docker exec ray-… ray status. A left-over group of a killed server ends with the cluster: terraform apply -replace of it."
 	}

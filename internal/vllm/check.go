@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/identity"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
 
@@ -104,6 +105,11 @@ func checkEnv(spec Spec, add adder) {
 	for _, name := range identity.Refused(spec.Env) {
 		add("env", fmt.Sprintf("%s is set by the provider", name),
 			"It belongs to a node's identity and is resolved on each node at each start; a value of your own is how nodes come to be known by two addresses. Remove it.")
+	}
+	for _, name := range ray.AuthNames() {
+		if _, found := spec.Env[name]; found {
+			add("env", fmt.Sprintf("%s is set by the provider", name), "The server has its cluster's token. Remove it.")
+		}
 	}
 	for name, why := range ours() {
 		if _, found := spec.Env[name]; found {

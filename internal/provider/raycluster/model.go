@@ -20,21 +20,23 @@ var absoluteOrHome = regexp.MustCompile(`^(/|~/)`)
 
 // model is a ray_cluster in configuration, plan and state.
 type model struct {
-	Name       types.String   `tfsdk:"name"`
-	Image      types.String   `tfsdk:"image"`
-	Head       types.Object   `tfsdk:"head"`
-	Workers    types.List     `tfsdk:"workers"`
-	Env        types.Map      `tfsdk:"env"`
-	Args       types.List     `tfsdk:"args"`
-	Port       types.Int64    `tfsdk:"port"`
-	WeightsDir types.String   `tfsdk:"weights_dir"`
-	ID         types.String   `tfsdk:"id"`
-	Address    types.String   `tfsdk:"address"`
-	GPUTotal   types.Int64    `tfsdk:"gpu_total"`
-	Session    types.String   `tfsdk:"session"`
-	Drift      types.List     `tfsdk:"drift"`
-	Nodes      types.Map      `tfsdk:"nodes"`
-	Timeouts   timeouts.Value `tfsdk:"timeouts"`
+	Name           types.String   `tfsdk:"name"`
+	Image          types.String   `tfsdk:"image"`
+	Head           types.Object   `tfsdk:"head"`
+	Workers        types.List     `tfsdk:"workers"`
+	Env            types.Map      `tfsdk:"env"`
+	Args           types.List     `tfsdk:"args"`
+	Port           types.Int64    `tfsdk:"port"`
+	WeightsDir     types.String   `tfsdk:"weights_dir"`
+	Authentication types.String   `tfsdk:"authentication"`
+	Authenticated  types.Bool     `tfsdk:"authenticated"`
+	ID             types.String   `tfsdk:"id"`
+	Address        types.String   `tfsdk:"address"`
+	GPUTotal       types.Int64    `tfsdk:"gpu_total"`
+	Session        types.String   `tfsdk:"session"`
+	Drift          types.List     `tfsdk:"drift"`
+	Nodes          types.Map      `tfsdk:"nodes"`
+	Timeouts       timeouts.Value `tfsdk:"timeouts"`
 }
 
 var nodeTypes = shared.With(map[string]attr.Type{
@@ -70,10 +72,11 @@ func (m model) spec(ctx context.Context, diags *diag.Diagnostics) (spec ray.Spec
 	}
 	env, envKnown := shared.StringMapOf(m.Env)
 	args, argsKnown := shared.StringsOf(m.Args)
-	complete = envKnown && argsKnown && !m.Name.IsUnknown() && !m.Image.IsUnknown() && !m.Port.IsUnknown() && !m.WeightsDir.IsUnknown()
+	complete = envKnown && argsKnown && !m.Name.IsUnknown() && !m.Image.IsUnknown() && !m.Port.IsUnknown() && !m.WeightsDir.IsUnknown() && !m.Authentication.IsUnknown()
 	spec = ray.Spec{
 		Name: m.Name.ValueString(), Image: m.Image.ValueString(), Port: int(m.Port.ValueInt64()),
 		Env: env, Args: args, WeightsDir: m.WeightsDir.ValueString(),
+		Authentication: m.Authentication.ValueString(), Authenticated: m.Authenticated.ValueBool(),
 	}
 	for index, ref := range refs {
 		role := ray.Worker

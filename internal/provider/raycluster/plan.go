@@ -58,6 +58,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 	case !complete:
 		plan.Nodes = types.MapUnknown(types.ObjectType{AttrTypes: nodeTypes})
 		plan.Address, plan.GPUTotal, plan.Session = types.StringUnknown(), types.Int64Unknown(), types.StringUnknown()
+		plan.Authenticated = types.BoolUnknown()
 	case state == nil:
 		plan.planAll(spec)
 		r.preflight(ctx, plan, request.State.Raw.IsNull(), &response.Diagnostics)
@@ -84,6 +85,15 @@ func (m *model) planAll(spec ray.Spec) {
 	m.Address = types.StringValue(ray.Address(spec))
 	m.GPUTotal = types.Int64Value(int64(ray.GPUTotal(want)))
 	m.Session = types.StringUnknown()
+	m.planAuthenticated(types.BoolUnknown())
+}
+
+// planAuthenticated plans what the proof will say: known is what it said of a head that stays.
+func (m *model) planAuthenticated(known types.Bool) {
+	m.Authenticated = known
+	if m.Authentication.ValueString() != ray.AuthToken {
+		m.Authenticated = types.BoolValue(false)
+	}
 }
 
 // planUpdate plans the members as wanted, and new containers where the seen ones differ.
@@ -102,6 +112,11 @@ func (m *model) planUpdate(spec ray.Spec, state model) {
 	if len(replace) > 0 || !sameHosts {
 		m.Session = types.StringUnknown()
 	}
+	proved := state.Authenticated
+	if proved.IsNull() || !m.Image.Equal(state.Image) || !m.Authentication.Equal(state.Authentication) {
+		proved = types.BoolUnknown()
+	}
+	m.planAuthenticated(proved)
 }
 
 // preflight looks at the nodes, so that what cannot work fails before anything is changed. claims says
@@ -184,5 +199,25 @@ func checkMembers(diags *diag.Diagnostics, refs []shared.NodeRef) {
 			at = path.Root("workers").AtListIndex(index - 1)
 		}
 		diags.AddAttributeError(at, "Incomplete node", "host, fabric_address and gpu_count are needed. Give a whole node, such as spark_node.a, or an object with these three.")
+	}
+}
+
+// prove writes what the last questions said of the token. One that could not be asked keeps what was
+// planned, or proves nothing.
+func (m *model) prove(answered, open bool, diags *diag.Diagnostics) {
+	if !answered {
+		if m.Authenticated.IsUnknown() {
+			m.Authenticated = types.BoolValue(false)
+		}
+		return
+	}
+	protected := m.Authentication.ValueString() == ray.AuthToken && !open
+	if m.Authentication.ValueString() == ray.AuthToken && open {
+		diags.AddAttributeWarning(path.Root("authentication"), "Ray answers without a token",
+			"The image's Ray has no token authentication (it came with Ray 2.52), so everybody who reaches port "+fmt.Sprint(m.Port.ValueInt64())+
+				" of the head can run code in the cluster. Use a newer image, close the port to others, or say that it is meant: authentication = \"none\".")
+	}
+	if m.Authenticated.IsUnknown() {
+		m.Authenticated = types.BoolValue(protected)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
@@ -101,6 +102,7 @@ func (r *clusterResource) apply(ctx context.Context, doing string, plan model, c
 	if plan.Address.IsUnknown() || plan.Address.IsNull() {
 		plan.Address = types.StringValue(ray.Address(cluster.spec))
 	}
+	plan.prove(err == nil && seen.GCSError == nil, seen.Table.Open, diags)
 	diags.Append(state.Set(after, plan)...)
 	switch {
 	case failed != nil:
@@ -211,7 +213,7 @@ func (r *clusterResource) destroy(ctx context.Context, cluster opened, doing str
 		gone := err != nil && shared.Unreachable(err)
 		if gone {
 			name := cluster.spec.Name
-			shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+" and volume "+ray.VolumeName(name), err)
+			shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+", volume "+ray.VolumeName(name)+" and ~/"+agent.SecretFolder+"/"+ray.SecretName(name), err)
 		}
 		return gone
 	})

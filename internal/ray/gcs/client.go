@@ -27,11 +27,22 @@ const (
 // maxReply bounds an answer: 1000 dead nodes, which is all that a GCS keeps, are about 1 MB.
 const maxReply = 32 << 20
 
+// Credential is what a call shows to the GCS. With neither, it shows nothing.
+type Credential struct {
+	// Token is Ray's.
+	Token string
+	// Cluster is the name of a cluster whose token only the agent on the way may see; it puts it in.
+	Cluster string
+}
+
+// clusterKey is the metadata by which the agent on the way knows whose token to put in.
+const clusterKey = "x-spark-ray-token"
+
 // Client asks one GCS. It is safe for concurrent use and connects when it is first asked.
 type Client struct {
-	address string
-	token   string
-	conn    *grpc.ClientConn
+	address    string
+	credential Credential
+	conn       *grpc.ClientConn
 
 	mu sync.Mutex
 	// dialErr is the outcome of the last dial; answered says that a GCS has spoken on this client.
@@ -39,10 +50,10 @@ type Client struct {
 	answered bool
 }
 
-// New makes a client for the GCS at address ("192.168.200.12:6379"), reached by dial. With a token
-// (Ray's token authentication) each call carries it. Close it.
-func New(dial Dialer, address, token string) (*Client, error) {
-	c := &Client{address: address, token: token}
+// New makes a client for the GCS at address ("192.168.200.12:6379"), reached by dial, whose calls show
+// the credential. Close it.
+func New(dial Dialer, address string, credential Credential) (*Client, error) {
+	c := &Client{address: address, credential: credential}
 	conn, err := grpc.NewClient("passthrough:///"+address,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			conn, err := dial(ctx, "tcp", address)
@@ -82,15 +93,19 @@ func (c *Client) Status(ctx context.Context) (Table, error) {
 	)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		table.Nodes, err = ask(ctx, c, callNodes, decodeNodes)
+		table.Nodes, err = ask(c.authorized(ctx), c, callNodes, decodeNodes)
 		return err
 	})
 	group.Go(func() (err error) {
-		free, err = ask(ctx, c, callStatus, decodeStatus)
+		table.Open, err = c.open(ctx)
 		return err
 	})
 	group.Go(func() (err error) {
-		table.Groups, err = ask(ctx, c, callGroups, decodeGroups)
+		free, err = ask(c.authorized(ctx), c, callStatus, decodeStatus)
+		return err
+	})
+	group.Go(func() (err error) {
+		table.Groups, err = ask(c.authorized(ctx), c, callGroups, decodeGroups)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -106,13 +121,35 @@ func (c *Client) Status(ctx context.Context) (Table, error) {
 	return table, nil
 }
 
+// authorized adds the credential to a call.
+func (c *Client) authorized(ctx context.Context) context.Context {
+	switch {
+	case c.credential.Token != "":
+		return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.credential.Token)
+	case c.credential.Cluster != "":
+		return metadata.AppendToOutgoingContext(ctx, clusterKey, c.credential.Cluster)
+	}
+	return ctx
+}
+
+// open proves that the GCS refuses who shows nothing: a call that succeeds with the token tells
+// nothing of that. Without a credential there is nothing to prove.
+func (c *Client) open(ctx context.Context) (bool, error) {
+	if c.credential == (Credential{}) {
+		return true, nil
+	}
+	_, err := ask(ctx, c, callNodes, func([]byte) (struct{}, error) { return struct{}{}, nil })
+	var failed *Error
+	if errors.As(err, &failed) && failed.Kind == Unauthenticated {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // ask makes one call with an empty request: for these three, it means "all".
 func ask[T any](ctx context.Context, c *Client, call string, decode func([]byte) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	if c.token != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
-	}
 	var request, reply []byte
 	if err := c.conn.Invoke(ctx, call, &request, &reply); err != nil {
 		var none T

@@ -24,6 +24,8 @@ type Table struct {
 	Nodes []Node
 	// Groups are the placement groups that are not removed.
 	Groups []PlacementGroup
+	// Open says that the GCS answers who shows no token.
+	Open bool
 }
 
 // Alive are the nodes that Ray counts as members now.
@@ -149,7 +151,7 @@ func (e *Error) Error() string {
 	case Silent:
 		return fmt.Sprintf("the GCS at %s does not answer: %s", e.Address, text)
 	case Unauthenticated:
-		return fmt.Sprintf("the GCS at %s refuses the question without its token: %s", e.Address, text)
+		return fmt.Sprintf("the GCS at %s wants another token: %s", e.Address, text)
 	case Unparsable:
 		return fmt.Sprintf("what listens at %s does not answer like a GCS: %s", e.Address, text)
 	case Failed:

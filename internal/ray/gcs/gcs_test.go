@@ -48,7 +48,7 @@ func ask(t *testing.T, config gcstest.Config, token string) (gcs.Table, error) {
 	t.Helper()
 	server := gcstest.Start(config)
 	defer server.Close()
-	client, err := gcs.New(server.Dial, address, token)
+	client, err := gcs.New(server.Dial, address, gcs.Credential{Token: token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +64,7 @@ func TestStatus(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	t.Setenv("https_proxy", "http://127.0.0.1:1")
 	want := pair()
+	want.Open = true
 	table := pair()
 	table.Groups = append(table.Groups, gcs.PlacementGroup{ID: "0b02", State: gcs.GroupRemoved})
 	got, err := ask(t, gcstest.Config{Table: func() gcs.Table { return table }}, "")
@@ -87,7 +88,7 @@ func TestStatus(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	config := gcstest.Config{Table: pair, Token: "secret-token"}
-	if _, err := ask(t, config, "secret-token"); err != nil {
+	if table, err := ask(t, config, "secret-token"); err != nil || table.Open {
 		t.Error(err)
 	}
 	for _, token := range []string{"", "wrong"} {
@@ -118,7 +119,7 @@ func TestSilent(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	client, err := gcs.New(func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	}, address, "")
+	}, address, gcs.Credential{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestNotGRPC(t *testing.T) {
 			_ = theirs.Close()
 		}()
 		return ours, nil
-	}, address, "")
+	}, address, gcs.Credential{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func TestNotGRPC(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	server := gcstest.Start(gcstest.Config{Mute: true})
 	defer server.Close()
-	client, err := gcs.New(server.Dial, address, "")
+	client, err := gcs.New(server.Dial, address, gcs.Credential{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,9 @@ type Server struct {
 type Config struct {
 	// Table gives the answer of the moment.
 	Table func() gcs.Table
-	// Token that a call must carry; empty for none.
-	Token string
+	// Token that a call must carry; empty for none. TokenNow, if set, is asked instead at each call.
+	Token    string
+	TokenNow func() string
 	// Garble replaces every answer by these bytes.
 	Garble []byte
 	// Mute never answers.
@@ -69,7 +70,11 @@ func answer(config Config, stream grpc.ServerStream) error {
 		return stream.Context().Err()
 	}
 	meta, _ := metadata.FromIncomingContext(stream.Context())
-	if config.Token != "" && !slices.Contains(meta.Get("authorization"), "Bearer "+config.Token) {
+	token := config.Token
+	if config.TokenNow != nil {
+		token = config.TokenNow()
+	}
+	if token != "" && !slices.Contains(meta.Get("authorization"), "Bearer "+token) {
 		return status.Error(codes.Unauthenticated, "InvalidAuthToken: authentication token is missing or wrong")
 	}
 	if config.Garble != nil {
