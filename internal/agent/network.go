@@ -28,6 +28,8 @@ type RDMADevice struct {
 	Active    bool   `json:"active"`
 	// GIDs are the RoCE v2 entries whose GID embeds an IPv4 address.
 	GIDs []GID `json:"gids"`
+	// LinkLayer is "Ethernet" for RoCE, or "InfiniBand".
+	LinkLayer string `json:"link_layer,omitempty"`
 	// Firmware is fw_ver, "28.45.4028".
 	Firmware string `json:"firmware,omitempty"`
 	// RateGbps is the port's rate in Gb/s; 0 if it is not told.

@@ -40,6 +40,7 @@ func spark(t *testing.T) string {
 		twin + "/ports/1/state":                "1: DOWN\n",
 		twin + "/device/net/enP2p1s0f0np0/mtu": "1500\n",
 		hca + "/fw_ver":                        "28.45.4028\n",
+		hca + "/ports/1/link_layer":            "Ethernet\n",
 		hca + "/ports/1/rate":                  "200 Gb/sec (4X HDR)\n",
 		hca + "/device/current_link_width":     "4\n", hca + "/device/max_link_width": "16\n",
 		hca + "/device/current_link_speed": "32.0 GT/s PCIe\n", hca + "/device/max_link_speed": "32.0 GT/s PCIe\n",
@@ -121,8 +122,8 @@ func TestGather(t *testing.T) {
 		RDMA: []agent.RDMADevice{
 			{Name: "roceP2p1s0f0", Interface: "enP2p1s0f0np0", GIDs: []agent.GID{}},
 			{Name: "rocep1s0f0", Interface: "enp1s0f0np0", Active: true,
-				GIDs:     []agent.GID{{Index: 3, Address: netip.MustParseAddr("192.168.200.12")}},
-				Firmware: "28.45.4028", RateGbps: 200, PCI: agent.PCILink{Width: 4, MaxWidth: 16, Speed: 32, MaxSpeed: 32}},
+				GIDs:      []agent.GID{{Index: 3, Address: netip.MustParseAddr("192.168.200.12")}},
+				LinkLayer: "Ethernet", Firmware: "28.45.4028", RateGbps: 200, PCI: agent.PCILink{Width: 4, MaxWidth: 16, Speed: 32, MaxSpeed: 32}},
 		},
 		HostnameAddresses: []netip.Addr{netip.MustParseAddr("127.0.1.1")}, MachineID: "3d1219c7c4c5404aaa1f6d2a48adfda4",
 		Routing: routing, Sysctls: map[string]int{"net.ipv4.ip_forward": 1, "net.ipv4.conf.enp1s0f0np0.rp_filter": 2},

@@ -31,12 +31,13 @@ func (s Source) rdma(odd *notes) []agent.RDMADevice {
 
 func (s Source) rdmaDevice(name string, odd *notes) agent.RDMADevice {
 	device := agent.RDMADevice{
-		Name:     name,
-		Active:   ParsePortState(s.text(rdmaFolder, name, "ports/1/state")),
-		GIDs:     []agent.GID{},
-		Firmware: s.text(rdmaFolder, name, "fw_ver"),
-		RateGbps: ParseRate(s.text(rdmaFolder, name, "ports/1/rate")),
-		PCI:      s.pciLink(filepath.Join(rdmaFolder, name, "device")),
+		Name:      name,
+		Active:    ParsePortState(s.text(rdmaFolder, name, "ports/1/state")),
+		GIDs:      []agent.GID{},
+		LinkLayer: s.text(rdmaFolder, name, "ports/1/link_layer"),
+		Firmware:  s.text(rdmaFolder, name, "fw_ver"),
+		RateGbps:  ParseRate(s.text(rdmaFolder, name, "ports/1/rate")),
+		PCI:       s.pciLink(filepath.Join(rdmaFolder, name, "device")),
 	}
 	indexes, err := s.gidIndexes(name)
 	odd.add(err)
