@@ -57,6 +57,7 @@ type Defaults struct {
 // Pool has one machine per host for the life of a provider process.
 type Pool struct {
 	defaults Defaults
+	shared   sshx.Shared
 	mutex    sync.Mutex
 	machines map[string]*machine
 }
@@ -69,7 +70,7 @@ func NewPool(defaults Defaults) *Pool {
 // Machine gives the one machine for a connection. Another user, port, key or socket for the same
 // host makes a new machine: settings are part of the identity, so that none is silently ignored.
 func (p *Pool) Machine(connection Connection) Machine {
-	connection.Port = cmp.Or(connection.Port, p.defaults.Port, 22)
+	connection.Port = cmp.Or(connection.Port, p.defaults.Port) // 0: what ssh_config says, else 22
 	connection.User = cmp.Or(connection.User, p.defaults.User)
 	connection.Socket = cmp.Or(connection.Socket, p.defaults.Socket, engine.DefaultSocket)
 	connection.HostKeyPolicy = cmp.Or(connection.HostKeyPolicy, p.defaults.HostKeyPolicy)
@@ -97,6 +98,7 @@ func (p *Pool) config(connection Connection) sshx.Config {
 		PrivateKeyFile: p.defaults.PrivateKeyFile, PrivateKey: p.defaults.PrivateKey, Passphrase: p.defaults.Passphrase,
 		CertificateFile: p.defaults.CertificateFile, ConfigFile: p.defaults.ConfigFile, ProxyJump: connection.ProxyJump,
 		HostKeyPolicy: connection.HostKeyPolicy, KnownHostsFiles: p.defaults.KnownHostsFiles, Timeout: DialTimeout,
+		Shared: &p.shared,
 	}
 	if connection.PrivateKeyFile != "" {
 		config.PrivateKeyFile, config.PrivateKey, config.CertificateFile = connection.PrivateKeyFile, "", ""

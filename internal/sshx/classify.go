@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/crypto/ssh"
@@ -46,19 +47,37 @@ func dialKind(err error) Kind {
 	return Other
 }
 
-// handshakeKind classifies a handshake that ended with err. The library's errors have few types, so
-// the stage (the host key was trusted) and not the text of the error says what failed.
-func handshakeKind(err error, trusted bool) (Kind, string) {
+// What sshd says in place of its banner ("SSH-2.0-…") when it takes no more connections, or none from here.
+// The protocol has no code for it (RFC 4253, section 4.2).
+const (
+	sshBanner       = "SSH-"
+	tooManyStartups = "Exceeded MaxStartups"
+	notAllowedNow   = "Not allowed at this time"
+)
+
+// handshakeKind classifies a handshake that ended with err, after heard had come from the other side. The
+// library's errors have few types, so the stage (a banner came, the host key was trusted) says what failed.
+func handshakeKind(err error, trusted bool, heard string) (Kind, string) {
+	var negotiation *ssh.AlgorithmNegotiationError
 	switch {
-	case !trusted:
-		return NotSSH, stepHandshake
-	case broken(err):
+	case trusted && broken(err):
 		return Lost, stepAuth
-	default:
+	case trusted:
 		// From here on the library reports a refusal in untyped errors alone: "unable to
 		// authenticate", or sshd's own disconnect message ("Too many authentication failures").
 		return AuthFailed, stepAuth
+	case strings.Contains(heard, notAllowedNow):
+		return Penalised, stepHandshake
+	case strings.Contains(heard, tooManyStartups), heard == "" && broken(err):
+		return Busy, stepHandshake
+	case !strings.Contains(heard, sshBanner):
+		return NotSSH, stepHandshake
+	case errors.As(err, &negotiation):
+		return NoAlgorithm, stepHandshake
+	case broken(err):
+		return Lost, stepHandshake
 	}
+	return NotSSH, stepHandshake
 }
 
 // broken says that the transport failed, as opposed to an answer that we did not like.
@@ -85,6 +104,14 @@ func openKind(err error) Kind {
 	}
 	return Other
 }
+
+// isInterruption says that a failure is the end of somebody's context and no fault of the host.
+func isInterruption(failure *Error) bool {
+	return errors.Is(failure.Err, context.Canceled) || errors.Is(failure.Err, context.DeadlineExceeded)
+}
+
+// errEnded says that the connection is over; its own error says why.
+var errEnded = errors.New("the connection has ended")
 
 // interruptedKind classifies the end of the caller's context: a cancelled one is nobody's failure.
 func interruptedKind(ctx context.Context) Kind {

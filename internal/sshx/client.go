@@ -28,7 +28,9 @@ type client struct {
 	port       int
 	ssh        *ssh.Client
 	wire       *wire
-	sessions   chan struct{}
+	sessions   *slots
+	warnings   []string
+	release    func() // gives back the jump host
 
 	end  sync.Once
 	done chan struct{}
@@ -40,7 +42,9 @@ func newClient(d *dialing, w *wire, conn ssh.Conn, channels <-chan ssh.NewChanne
 		host: d.host, user: d.user, port: d.port,
 		ssh:      ssh.NewClient(conn, channels, requests),
 		wire:     w,
-		sessions: make(chan struct{}, maxSessions),
+		sessions: newSlots(maxSessions),
+		warnings: d.warnings,
+		release:  d.release,
 		done:     make(chan struct{}),
 	}
 }
@@ -109,6 +113,7 @@ func (c *client) finish(reason error) {
 		close(c.done)
 		// Not Client.Close: that would first write a message to a peer that may be gone.
 		_ = c.wire.Close()
+		c.release()
 	})
 }
 
@@ -124,6 +129,9 @@ func (c *client) Err() error {
 		return nil
 	}
 }
+
+// Warnings implements Client.
+func (c *client) Warnings() []string { return c.warnings }
 
 // Close implements Client.
 func (c *client) Close() error {

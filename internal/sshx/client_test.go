@@ -28,12 +28,12 @@ func connect(t *testing.T, options serverOptions, live liveness, dialer func(con
 	if live.interval == 0 {
 		live = liveness{keepaliveInterval, keepalivePatience}
 	}
-	c, err := dial(t.Context(), Config{
+	c, failure := dial(t.Context(), Config{
 		Host: "127.0.0.1", Port: s.port, User: "spark", PrivateKey: key,
 		HostKey: ssh.FingerprintSHA256(s.hostKey.PublicKey()), Dialer: dialer,
-	}, live)
-	if err != nil {
-		t.Fatal(err)
+	}, live, way{})
+	if failure != nil {
+		t.Fatal(failure)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c, s

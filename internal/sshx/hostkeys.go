@@ -3,56 +3,95 @@ package sshx
 import (
 	"errors"
 	"fmt"
-	"net"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
-	xknownhosts "golang.org/x/crypto/ssh/knownhosts"
 )
 
 // trust decides whether a host key is the right one. It only reads: nothing is ever written to a
 // known_hosts file.
 type trust struct {
-	address     string // "host:port", lower case as in known_hosts
-	db          *knownhosts.HostKeyDB
+	host        string // what a host certificate must name
+	name        string // as known_hosts spells it: "host" or "[host]:port"
+	bare        string // the name without its port, which ssh takes too; empty if there is none
+	keys        []knownKey
 	files       []string // as looked at, for messages
 	pinned      ssh.PublicKey
 	fingerprint string // "SHA256:…"
+	policy      string
+	shared      *Shared
 }
 
-// newTrust reads the pin, or else the known_hosts files that exist.
-func newTrust(config Config, address string) (*trust, error) {
-	t := &trust{address: strings.ToLower(address)}
+// newTrust reads the pin, or else the known_hosts files that exist. A host key alias replaces name and
+// port, as for ssh.
+func newTrust(config Config, found settings, host string, port int) (*trust, error) {
+	t := &trust{host: strings.ToLower(host), name: knownName(host, port), policy: policyOf(config, found), shared: config.Shared}
+	switch {
+	case found.hostKeyAlias != "":
+		t.host = strings.ToLower(found.hostKeyAlias)
+		t.name = t.host
+	case t.name != t.host:
+		t.bare = t.host
+	}
+	if !slices.Contains([]string{HostKeyStrict, HostKeyAcceptNew, HostKeyOff}, t.policy) {
+		return nil, fmt.Errorf("the host key policy %q is none of %s, %s and %s", t.policy, HostKeyStrict, HostKeyAcceptNew, HostKeyOff)
+	}
 	if pin := strings.TrimSpace(config.HostKey); pin != "" {
 		return t, t.pin(pin)
 	}
-	files := config.KnownHostsFiles
-	if len(files) == 0 {
-		files = []string{"~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"}
-	}
-	var present []string
-	for _, file := range files {
+	for _, file := range knownHostsFiles(config, found) {
 		path, err := expand(file)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		keys, err := readKnownHosts(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			t.files = append(t.files, file+" (missing)")
 			continue
+		case err != nil && t.policy != HostKeyOff:
+			return nil, fmt.Errorf("reading known_hosts: %w", err)
 		}
 		t.files = append(t.files, file)
-		present = append(present, path)
+		t.keys = append(t.keys, keys...)
 	}
-	db, err := knownhosts.NewDB(present...)
-	if err != nil {
-		return nil, fmt.Errorf("reading known_hosts: %w", err)
+	if key := t.shared.acceptedKey(t.name); key != nil {
+		t.keys = append(t.keys, knownKey{patterns: []string{t.name}, key: key, place: "accepted earlier in this run"})
 	}
-	t.db = db
 	return t, nil
+}
+
+// policyOf is the policy of the Config, or else what ssh_config says.
+func policyOf(config Config, found settings) string {
+	if config.HostKeyPolicy != "" {
+		return config.HostKeyPolicy
+	}
+	switch strings.ToLower(found.hostKeyChecking) {
+	case "accept-new":
+		return HostKeyAcceptNew
+	case "no", "off", "false":
+		return HostKeyOff
+	}
+	return HostKeyStrict
+}
+
+func knownHostsFiles(config Config, found settings) []string {
+	if len(config.KnownHostsFiles) > 0 {
+		return config.KnownHostsFiles
+	}
+	users, global := found.userKnownHosts, found.globalKnownHosts
+	if users == nil {
+		users = []string{"~/.ssh/known_hosts"}
+	}
+	if global == nil {
+		global = []string{"/etc/ssh/ssh_known_hosts"}
+	}
+	return slices.DeleteFunc(slices.Concat(users, global), func(file string) bool {
+		return strings.EqualFold(file, "none") || filepath.Clean(file) == "/dev/null"
+	})
 }
 
 // pin takes a fingerprint or an authorized_keys line. The text is not repeated in errors: somebody
@@ -70,6 +109,23 @@ func (t *trust) pin(pin string) error {
 	return nil
 }
 
+// lines are those about the host; without any for its port, those for the bare name, as for ssh.
+func (t *trust) lines() []knownKey {
+	about := func(name string) (found []knownKey) {
+		for _, known := range t.keys {
+			if known.names(name) {
+				found = append(found, known)
+			}
+		}
+		return found
+	}
+	found := about(t.name)
+	if t.bare != "" && !slices.ContainsFunc(found, func(k knownKey) bool { return k.marker != markerRevoked }) {
+		found = append(found, about(t.bare)...)
+	}
+	return found
+}
+
 // algorithms lists the host key algorithms in the order to ask for: those of the trusted keys first
 // (else the host may present another of its keys, which looks like a change), then all others, so
 // that a host that changed its key type is seen as changed and not as a failed negotiation.
@@ -85,19 +141,18 @@ func (t *trust) algorithms() []string {
 	case t.pinned != nil:
 		return ordered(algorithmsOf(t.pinned.Type()), plain)
 	}
-	for _, key := range t.db.HostKeys(t.address) {
-		if key.Cert {
+	var known []string
+	for _, line := range t.lines() {
+		switch line.marker {
+		case markerAuthority:
 			// The authority's key type says nothing about the type of the keys that it signed.
-			first = append(first, certs...)
-			continue
+			first = certs
+		case "":
+			known = append(known, algorithmsOf(line.key.Type())...)
 		}
-		first = append(first, algorithmsOf(key.Type())...)
 	}
-	if len(first) == 0 {
-		first = append(first, ssh.KeyAlgoED25519)
-	}
-	first = slices.DeleteFunc(first, func(a string) bool { return !slices.Contains(supported, a) })
-	return ordered(first, plain)
+	known = slices.DeleteFunc(known, func(a string) bool { return !slices.Contains(supported, a) })
+	return ordered(slices.Concat(first, known, []string{ssh.KeyAlgoED25519}), plain)
 }
 
 // check compares the offered key with the trusted ones; nil means that it is trusted. The returned
@@ -111,46 +166,89 @@ func (t *trust) check(key ssh.PublicKey) *Error {
 		}
 		return &Error{Kind: ChangedHostKey, Offered: offered, Trusted: []string{t.fingerprint + " (pinned)"}}
 	case t.pinned != nil:
-		if string(key.Marshal()) == string(t.pinned.Marshal()) {
+		if sameKey(key, t.pinned) {
 			return nil
 		}
 		return &Error{Kind: ChangedHostKey, Offered: offered, Trusted: []string{describeKey(t.pinned) + " (pinned)"}}
-	}
-	// The name is what counts, as for ssh (CheckHostIP no); the library wants some address as well.
-	err := t.db.HostKeyCallback()(t.address, &net.TCPAddr{IP: net.IPv4zero}, key)
-	var known *xknownhosts.KeyError
-	if cert, ok := key.(*ssh.Certificate); ok && err != nil && !errors.As(err, &known) {
-		// As ssh does: without a trusted authority for it, a certificate counts as the key inside.
-		if plain := t.check(cert.Key); plain == nil || plain.Kind != UnknownHostKey {
-			return plain
-		}
-		return &Error{Kind: UnknownHostKey, Offered: offered, KnownHosts: t.files, Err: err}
-	}
-	var revoked *xknownhosts.RevokedError
-	switch {
-	case err == nil:
+	case t.policy == HostKeyOff:
 		return nil
-	case errors.As(err, &revoked):
-		return &Error{Kind: RevokedHostKey, Offered: offered, KnownHosts: t.files, Trusted: []string{place(revoked.Revoked)}, Err: err}
-	case errors.As(err, &known) && len(known.Want) > 0:
-		var trusted []string
-		for _, want := range known.Want {
-			trusted = append(trusted, describeKey(want.Key)+" ("+place(want)+")")
-		}
-		return &Error{Kind: ChangedHostKey, Offered: offered, Trusted: trusted, KnownHosts: t.files, Err: err}
-	default:
-		return &Error{Kind: UnknownHostKey, Offered: offered, KnownHosts: t.files, Err: err}
 	}
+	rejected := t.judge(key)
+	if rejected != nil && rejected.Kind == UnknownHostKey && t.policy == HostKeyAcceptNew {
+		earlier := t.shared.accept(t.name, plainKey(key))
+		if earlier == nil || sameKey(earlier, plainKey(key)) {
+			return nil
+		}
+		rejected.Kind, rejected.Trusted = ChangedHostKey, []string{describeKey(earlier) + " (accepted earlier in this run)"}
+	}
+	if rejected != nil {
+		rejected.Offered, rejected.KnownHosts, rejected.Name = offered, t.files, t.name
+	}
+	return rejected
 }
 
-func place(key xknownhosts.KnownKey) string { return fmt.Sprintf("%s:%d", key.Filename, key.Line) }
+// judge applies the rules of ssh: a revoked key never counts; a certificate counts if a trusted authority
+// signed it for this host and time, and else like the key inside; a plain key counts if it is listed.
+func (t *trust) judge(key ssh.PublicKey) *Error {
+	lines := t.lines()
+	cert, certified := key.(*ssh.Certificate)
+	for _, line := range lines {
+		if line.marker == markerRevoked && (sameKey(line.key, plainKey(key)) || certified && sameKey(line.key, cert.SignatureKey)) {
+			return &Error{Kind: RevokedHostKey, Trusted: []string{line.place}}
+		}
+	}
+	var reason error
+	if certified {
+		if reason = t.certificate(cert, lines); reason == nil {
+			return nil
+		}
+	}
+	var others []string
+	for _, line := range lines {
+		if line.marker != "" {
+			continue
+		}
+		if sameKey(line.key, plainKey(key)) {
+			return nil
+		}
+		others = append(others, describeKey(line.key)+" ("+line.place+")")
+	}
+	if len(others) > 0 {
+		return &Error{Kind: ChangedHostKey, Trusted: others, Err: reason}
+	}
+	return &Error{Kind: UnknownHostKey, Err: reason}
+}
+
+// certificate says why a host certificate does not count; nil if it does.
+func (t *trust) certificate(cert *ssh.Certificate, lines []knownKey) error {
+	signed := slices.ContainsFunc(lines, func(line knownKey) bool {
+		return line.marker == markerAuthority && sameKey(line.key, cert.SignatureKey)
+	})
+	switch {
+	case cert.CertType != ssh.HostCert:
+		return errors.New("it shows a user's certificate in place of a host's")
+	case !signed:
+		return fmt.Errorf("its certificate is signed by %s, which is no trusted authority", describeKey(cert.SignatureKey))
+	}
+	if err := new(ssh.CertChecker).CheckCert(t.host, cert); err != nil {
+		return fmt.Errorf("its certificate is not valid: %w", err)
+	}
+	return nil
+}
+
+func sameKey(a, b ssh.PublicKey) bool { return string(a.Marshal()) == string(b.Marshal()) }
+
+// plainKey is the key itself, for a certificate the one inside.
+func plainKey(key ssh.PublicKey) ssh.PublicKey {
+	if cert, ok := key.(*ssh.Certificate); ok {
+		return cert.Key
+	}
+	return key
+}
 
 // describeKey is the algorithm and the SHA256 fingerprint; for a certificate, of the key inside.
 func describeKey(key ssh.PublicKey) string {
-	if cert, ok := key.(*ssh.Certificate); ok {
-		return cert.Type() + " " + ssh.FingerprintSHA256(cert.Key)
-	}
-	return key.Type() + " " + ssh.FingerprintSHA256(key)
+	return key.Type() + " " + ssh.FingerprintSHA256(plainKey(key))
 }
 
 // algorithmsOf are the signature algorithms of a key type: RSA keys sign with SHA-2 (RFC 8332).
@@ -174,17 +272,4 @@ func ordered(first, rest []string) []string {
 		}
 	}
 	return all
-}
-
-// expand resolves a leading "~/" to the local home.
-func expand(path string) (string, error) {
-	rest, ok := strings.CutPrefix(path, "~/")
-	if !ok {
-		return path, nil
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", fmt.Errorf("resolving %s: %w", path, err)
-	}
-	return filepath.Join(home, rest), nil
 }

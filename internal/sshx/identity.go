@@ -3,15 +3,13 @@ package sshx
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
 )
 
 // identity is one key to offer, with its name for messages.
@@ -22,59 +20,137 @@ type identity struct {
 
 // identities are all keys to offer, in order, and why others were passed over.
 type identities struct {
+	agent   agentConn
 	offers  []identity
 	skipped []string
-	agent   net.Conn
+	// kind is the most telling reason of those that were passed over.
+	kind Kind
 }
 
 // defaultKeyFiles are tried after the agent when no key was given.
 var defaultKeyFiles = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"}
 
-var (
-	errEncrypted       = errors.New("it is encrypted and no passphrase was given")
-	errWrongPassphrase = errors.New("the passphrase does not open it")
-)
+// keyProblem is a key that cannot be used, with the class of failure that it makes.
+type keyProblem struct {
+	kind Kind
+	err  error
+}
 
-// loadIdentities collects the keys: the given key alone, or else those of the agent, then the
-// default files. An explicit key that cannot be used is an error with its cause.
-func loadIdentities(ctx context.Context, config Config) (*identities, error) {
-	ids := &identities{}
-	var err error
+// Error implements error.
+func (p *keyProblem) Error() string { return p.err.Error() }
+
+// Unwrap gives the cause.
+func (p *keyProblem) Unwrap() error { return p.err }
+
+// loadIdentities collects the keys. A key of the Config is the only one to be offered, and an error if it
+// cannot be used. Else, and for a jump host as well, these are offered, in this order, so that the right one
+// comes early: the keys that ssh_config names for the host; those of the agent (unless IdentitiesOnly); the
+// default files.
+func loadIdentities(ctx context.Context, config Config, found settings, names tokens, hop bool) (*identities, error) {
+	ids := &identities{kind: NoKey}
+	socket, err := agentSocket(found.identityAgent, names)
+	if err != nil {
+		ids.pass(err.Error(), &keyProblem{AgentFailed, err})
+	}
+	ids.agent.socket = socket
+	certificates, err := ids.certificates(config, found, names)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case config.PrivateKey != "":
-		err = ids.addKey(ctx, []byte(config.PrivateKey), "the given key", "", config.Passphrase)
+		err = ids.addKey(ctx, []byte(config.PrivateKey), "the given key", "", config.Passphrase, certificates)
 	case config.PrivateKeyFile != "":
 		if strings.Contains(config.PrivateKeyFile, "\n") || strings.Contains(config.PrivateKeyFile, "-----BEGIN") {
-			err = errors.New("the key file is not a path but a key; its content belongs into the private key")
+			err = &keyProblem{KeyUnreadable, errors.New("the key file is not a path but a key; its content belongs into the private key")}
 			break
 		}
-		err = ids.addFile(ctx, config.PrivateKeyFile, config.Passphrase)
+		err = ids.addFile(ctx, config.PrivateKeyFile, config.Passphrase, certificates)
 	default:
-		ids.addAgent(ctx)
-		for _, file := range defaultKeyFiles {
-			if fileErr := ids.addFile(ctx, file, config.Passphrase); fileErr != nil {
-				ids.skipped = append(ids.skipped, fmt.Sprintf("key %s skipped: %v", file, fileErr))
-			}
-		}
+		ids.addImplicit(ctx, config, found, names, certificates)
 	}
 	if err != nil {
 		ids.close()
 		return nil, err
 	}
+	if hop && len(ids.offers) > 0 {
+		ids.addImplicit(ctx, config, found, names, certificates)
+	}
+	if config.CertificateFile != "" && !hop && !slices.ContainsFunc(ids.offers, isCertified) {
+		ids.close()
+		return nil, &keyProblem{BadCertificate, fmt.Errorf("the certificate %s is for none of the keys at hand: it certifies the key %s",
+			config.CertificateFile, ssh.FingerprintSHA256(certificates[0].cert.Key))}
+	}
 	return ids, nil
 }
 
-// close ends the conversation with the agent.
-func (ids *identities) close() {
-	if ids.agent != nil {
-		_ = ids.agent.Close()
+// addImplicit collects the keys that nobody named in the Config. Why one cannot be used is noted.
+func (ids *identities) addImplicit(ctx context.Context, config Config, found settings, names tokens, certificates []certificate) {
+	addFiles := func(files []string) {
+		for _, file := range files {
+			if err := ids.addFile(ctx, file, config.Passphrase, certificates); err != nil {
+				ids.pass(fmt.Sprintf("key %s skipped: %v", file, err), err)
+			}
+		}
+	}
+	var configured []string
+	for _, file := range found.identityFiles {
+		path, err := names.expand(file, true)
+		switch {
+		case strings.EqualFold(file, "none"):
+		case err != nil:
+			ids.pass(fmt.Sprintf("key %s skipped: %v", file, err), err)
+		default:
+			configured = append(configured, path)
+		}
+	}
+	addFiles(configured)
+	if !found.identitiesOnly {
+		ids.addAgent(ctx, certificates)
+	}
+	if len(found.identityFiles) == 0 {
+		addFiles(defaultKeyFiles)
 	}
 }
 
-func (ids *identities) add(signer ssh.Signer, label string) {
-	blob := signer.PublicKey().Marshal()
+// pass notes why a key is not offered.
+func (ids *identities) pass(note string, err error) {
+	ids.skipped = append(ids.skipped, note)
+	var problem *keyProblem
+	if !errors.As(err, &problem) || errors.Is(err, os.ErrNotExist) {
+		return
+	}
+	// An encrypted key says most about what the user meant; a missing agent says least.
+	for _, kind := range []Kind{KeyEncrypted, WrongPassphrase, KeyMalformed, KeyUnreadable, AgentFailed} {
+		if ids.kind == kind {
+			return
+		}
+		if problem.kind == kind {
+			ids.kind = kind
+			return
+		}
+	}
+}
+
+// close ends the conversation with the agent.
+func (ids *identities) close() { ids.agent.close() }
+
+// add puts a key behind the others, with the certificates that belong to it before it.
+func (ids *identities) add(signer ssh.Signer, label string, certificates []certificate) {
+	for _, c := range certificates {
+		if !sameKey(c.cert.Key, signer.PublicKey()) {
+			continue
+		}
+		if certified, err := ssh.NewCertSigner(c.cert, signer); err == nil {
+			ids.offer(certified, fmt.Sprintf("certificate %s of %s", c.label, label))
+		}
+	}
+	ids.offer(signer, label)
+}
+
+func (ids *identities) offer(signer ssh.Signer, label string) {
 	for _, known := range ids.offers {
-		if bytes.Equal(known.signer.PublicKey().Marshal(), blob) {
+		if sameKey(known.signer.PublicKey(), signer.PublicKey()) {
 			return
 		}
 	}
@@ -82,124 +158,92 @@ func (ids *identities) add(signer ssh.Signer, label string) {
 }
 
 // addFile reads a key file and the certificate beside it, as ssh does.
-func (ids *identities) addFile(ctx context.Context, file, passphrase string) error {
+func (ids *identities) addFile(ctx context.Context, file, passphrase string, certificates []certificate) error {
 	path, err := expand(file)
 	if err != nil {
 		return err
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return err
+		// The agent may hold the key of which only the public half is a file.
+		if signer := ids.fromAgent(ctx, readPublicFile(path+".pub")); signer != nil {
+			ids.add(signer, "agent key of "+file, certificates)
+			return nil
+		}
+		return &keyProblem{KeyUnreadable, err}
 	}
-	return ids.addKey(ctx, content, "key "+file, path, passphrase)
+	if cert, ok := readPublicFile(path + "-cert.pub").(*ssh.Certificate); ok {
+		certificates = append(slices.Clone(certificates), certificate{cert, file + "-cert.pub"})
+	}
+	return ids.addKey(ctx, content, "key "+file, path, passphrase, certificates)
 }
 
-// addKey parses one private key. An encrypted one without passphrase is served by the agent, if
-// the agent holds it.
-func (ids *identities) addKey(ctx context.Context, content []byte, label, path, passphrase string) error {
+// addKey parses one private key. An encrypted one without passphrase, and one of which only the public
+// half is given, is served by the agent, if the agent holds it.
+func (ids *identities) addKey(ctx context.Context, content []byte, label, path, passphrase string, certificates []certificate) error {
 	signer, err := parseKey(content, passphrase)
-	var missing *ssh.PassphraseMissingError
-	if errors.As(err, &missing) {
-		public := missing.PublicKey
-		if public == nil {
-			public = readPublic(path)
-		}
-		if signer = ids.fromAgent(ctx, public); signer == nil {
-			return fmt.Errorf("%s: %w", label, errEncrypted)
-		}
-		err = nil
-	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", label, err)
-	}
-	if path != "" {
-		if cert, ok := readPublicFile(path + "-cert.pub").(*ssh.Certificate); ok {
-			if certified, certErr := ssh.NewCertSigner(cert, signer); certErr == nil {
-				ids.add(certified, "certificate of "+label)
-			} else {
-				ids.skipped = append(ids.skipped, fmt.Sprintf("certificate of %s skipped: %v", label, certErr))
+		var public ssh.PublicKey
+		var missing *ssh.PassphraseMissingError
+		switch {
+		case errors.As(err, &missing) && missing.PublicKey != nil:
+			public = missing.PublicKey
+		case path != "":
+			if public = parsePublic(content); public == nil {
+				public = readPublicFile(path + ".pub")
 			}
 		}
+		if signer = ids.fromAgent(ctx, public); signer == nil {
+			var problem *keyProblem
+			if errors.As(err, &problem) && public != nil && strings.HasPrefix(public.Type(), "sk-") {
+				problem.err = errors.New("it is bound to a security key, which needs an SSH agent that holds it")
+			}
+			return fmt.Errorf("%s: %w", label, err)
+		}
 	}
-	ids.add(signer, label)
+	ids.add(signer, label, certificates)
 	return nil
 }
 
-// addAgent offers what the agent holds. An agent that does not answer is noted, not fatal.
-func (ids *identities) addAgent(ctx context.Context) {
-	signers, err := ids.agentSigners(ctx)
-	if err != nil {
-		ids.skipped = append(ids.skipped, "agent skipped: "+err.Error())
-		return
-	}
-	for _, signer := range signers {
-		ids.add(signer, "agent key")
-	}
-}
+var (
+	errEncrypted       = errors.New("it is encrypted and no passphrase was given")
+	errWrongPassphrase = errors.New("the passphrase does not open it")
+)
 
-func (ids *identities) fromAgent(ctx context.Context, public ssh.PublicKey) ssh.Signer {
-	if public == nil {
-		return nil
-	}
-	// Without an agent the caller reports the encrypted key, which is the user's actual problem.
-	signers, err := ids.agentSigners(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, signer := range signers {
-		if bytes.Equal(signer.PublicKey().Marshal(), public.Marshal()) {
-			return signer
-		}
-	}
-	return nil
-}
-
-func (ids *identities) agentSigners(ctx context.Context) ([]ssh.Signer, error) {
-	socket := os.Getenv("SSH_AUTH_SOCK")
-	if socket == "" {
-		return nil, errors.New("SSH_AUTH_SOCK is not set")
-	}
-	if ids.agent == nil {
-		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
-		if err != nil {
-			return nil, err
-		}
-		ids.agent = conn
-	}
-	// The agent's protocol has no time limit of its own: one that hangs is cut off here.
-	stop := context.AfterFunc(ctx, ids.close)
-	defer stop()
-	return agent.NewClient(ids.agent).Signers()
-}
-
-// parseKey turns PEM into a signer. Its errors never repeat the content.
+// parseKey turns PEM into a signer. Its errors are a [keyProblem] and never repeat the content.
 func parseKey(content []byte, passphrase string) (ssh.Signer, error) {
 	content = append(bytes.TrimSpace(content), '\n')
 	signer, err := ssh.ParsePrivateKey(content)
 	var missing *ssh.PassphraseMissingError
-	if errors.As(err, &missing) && passphrase != "" {
+	encrypted := errors.As(err, &missing)
+	if encrypted && passphrase != "" {
 		signer, err = ssh.ParsePrivateKeyWithPassphrase(content, []byte(passphrase))
-		if errors.Is(err, x509.IncorrectPasswordError) {
-			return nil, errWrongPassphrase
+		if isWrongPassphrase(err) {
+			return nil, &keyProblem{WrongPassphrase, errWrongPassphrase}
 		}
+		encrypted = false
 	}
 	switch {
-	case err == nil || errors.As(err, &missing):
-		return signer, err
+	case err == nil:
+		return signer, nil
+	case encrypted:
+		return nil, &keyProblem{KeyEncrypted, errors.Join(errEncrypted, missing)}
 	case bytes.HasPrefix(content, []byte("PuTTY-User-Key-File")):
-		return nil, errors.New("it is a PuTTY key; export it in OpenSSH format")
+		return nil, &keyProblem{KeyMalformed, errors.New("it is a PuTTY key; export it in OpenSSH format")}
+	case bytes.HasPrefix(content, []byte("-----BEGIN ENCRYPTED PRIVATE KEY-----")):
+		return nil, &keyProblem{KeyMalformed, errors.New("it is encrypted in PKCS #8; rewrite it in OpenSSH format with ssh-keygen -p -f FILE")}
+	case parsePublic(content) != nil:
+		return nil, &keyProblem{KeyMalformed, errors.New("it is a public key; the private key is needed")}
 	}
-	if _, _, _, _, publicErr := ssh.ParseAuthorizedKey(content); publicErr == nil {
-		return nil, errors.New("it is a public key; the private key is needed")
-	}
-	return nil, fmt.Errorf("it is not a private key in PEM: %w", err)
+	return nil, &keyProblem{KeyMalformed, fmt.Errorf("it is not a private key in PEM of a known type: %w", err)}
 }
 
-func readPublic(path string) ssh.PublicKey {
-	if path == "" {
+func parsePublic(content []byte) ssh.PublicKey {
+	key, _, _, _, err := ssh.ParseAuthorizedKey(content)
+	if err != nil {
 		return nil
 	}
-	return readPublicFile(path + ".pub")
+	return key
 }
 
 // readPublicFile returns nil when there is no usable public key: it is only an aid.
@@ -208,9 +252,5 @@ func readPublicFile(path string) ssh.PublicKey {
 	if err != nil {
 		return nil
 	}
-	key, _, _, _, err := ssh.ParseAuthorizedKey(content)
-	if err != nil {
-		return nil
-	}
-	return key
+	return parsePublic(content)
 }

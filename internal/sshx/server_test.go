@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -254,5 +253,5 @@ func knownHosts(t *testing.T, lines ...string) []string {
 }
 
 func (s *server) line(key ssh.PublicKey) string {
-	return knownhosts.Line([]string{net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))}, key)
+	return knownName("127.0.0.1", s.port) + " " + string(ssh.MarshalAuthorizedKey(key))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -18,57 +19,66 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 	if ctx.Err() != nil {
 		return nil, c.fail(interruptedKind(ctx), stepSession, context.Cause(ctx))
 	}
-	select {
-	case c.sessions <- struct{}{}:
-	case <-ctx.Done():
-		return nil, c.fail(interruptedKind(ctx), "wait for a free session", context.Cause(ctx))
-	case <-c.done:
-		return nil, c.err
-	}
-	// The slot is given back when the session has ended, which for an abandoned one is later than
-	// the return from here.
-	release := func() { <-c.sessions }
-	r, err := attempt(ctx, c, stepSession, func() (*running, error) {
-		r, err := c.beginWhenFree(ctx, command)
-		if err != nil {
-			release()
+	pause, waited := sessionRetryFirst, time.Duration(0)
+	for {
+		if err := c.sessions.take(ctx, c.done); err != nil {
+			if ended := c.Err(); ended != nil {
+				return nil, ended
+			}
+			return nil, c.fail(interruptedKind(ctx), "wait for a free session", err)
+		}
+		r, others, err := c.startOnce(ctx, command)
+		if err == nil {
+			return &Process{Stdin: r.stdin, Stdout: r.stdout, Stderr: r.stderr.String, Wait: r.result, Close: r.close}, nil
+		}
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) {
 			return nil, err
 		}
-		go r.wait(release)
-		return r, nil
-	}, func(late *running) { _ = late.close() })
-	if err != nil {
-		return nil, err
+		if refused.Reason != ssh.ConnectionFailed || waited > sessionPatience {
+			return nil, c.fail(NoSession, stepSession, refused)
+		}
+		if others {
+			waited = 0 // one of ours ends some day, and its slot is ours then
+		}
+		if !sleep(ctx, pause) {
+			return nil, c.fail(interruptedKind(ctx), "wait for a free session", context.Cause(ctx))
+		}
+		waited += pause
+		pause = min(2*pause, sessionRetryLast)
 	}
-	return &Process{Stdin: r.stdin, Stdout: r.stdout, Stderr: r.stderr.String, Wait: r.result, Close: r.close}, nil
 }
 
 const (
 	// sshd gives a session's place back a moment after its end: it handles all packets that have
 	// come, such as our next request, before it tidies up. And MaxSessions may be lower than our
-	// limit. So a refused session is asked for again, at these intervals and for so long.
+	// limit. So a refused session is asked for again, at these intervals; and for so long, if sshd
+	// has no room for a single one.
 	sessionRetryFirst = 5 * time.Millisecond
 	sessionRetryLast  = 200 * time.Millisecond
 	sessionPatience   = 10 * time.Second
 )
 
-// beginWhenFree begins a command as soon as sshd has room for it.
-func (c *client) beginWhenFree(ctx context.Context, command string) (*running, error) {
-	giveUp := time.Now().Add(sessionPatience)
-	for pause := sessionRetryFirst; ; pause = min(2*pause, sessionRetryLast) {
+// startOnce uses a slot that was taken: it is given back when the session has ended, which for an abandoned
+// one is later than the return from here, or when there was none.
+func (c *client) startOnce(ctx context.Context, command string) (r *running, others bool, err error) {
+	var refusedBesideOthers atomic.Bool
+	r, err = attempt(ctx, c, stepSession, func() (*running, error) {
 		r, err := c.begin(command)
 		var refused *ssh.OpenChannelError
-		if !errors.As(err, &refused) || refused.Reason != ssh.ConnectionFailed || time.Now().After(giveUp) {
-			return r, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		switch {
+		case errors.As(err, &refused):
+			refusedBesideOthers.Store(c.sessions.refused())
 			return nil, err
-		case <-c.done:
+		case err != nil:
+			c.sessions.give()
 			return nil, err
 		}
-	}
+		c.sessions.opened()
+		go r.wait(c.sessions.give)
+		return r, nil
+	}, func(late *running) { _ = late.close() })
+	return r, refusedBesideOthers.Load(), err
 }
 
 // running is a started command.
@@ -103,7 +113,7 @@ func (c *client) begin(command string) (*running, error) {
 		if lost := c.lost(); lost != nil {
 			return nil, lost
 		}
-		return nil, c.fail(Other, "start command", err)
+		return nil, c.fail(NoSession, "start of the command", err)
 	}
 	r.stdout = &explained{c, stdout}
 	return r, nil

@@ -11,7 +11,8 @@ import (
 
 // Config says how to reach and trust one machine. Zero values mean what ssh does by default.
 type Config struct {
-	// Host is a name or address, Port its SSH port (0 means 22), User the login (empty: the local user).
+	// Host is a name or address, or a name that ssh_config knows; Port its SSH port (0: what ssh_config says,
+	// else 22), User the login (empty: what ssh_config says, else the local user).
 	Host string
 	Port int
 	User string
@@ -23,7 +24,10 @@ type Config struct {
 	// CertificateFile is an OpenSSH certificate for the key; empty means "<key file>-cert.pub", if it is there.
 	CertificateFile string
 	// ConfigFile is the ssh_config to follow; empty means ~/.ssh/config and /etc/ssh/ssh_config, "none" no file.
-	// What is set here wins over it.
+	// What is set here wins over it. Followed are Host, Match, Include, HostName, User, Port, AddressFamily,
+	// IdentityFile, IdentitiesOnly, IdentityAgent, CertificateFile, ProxyJump, ProxyCommand, HostKeyAlias,
+	// StrictHostKeyChecking, UserKnownHostsFile and GlobalKnownHostsFile. The ssh client evaluates it, if there is
+	// one: that runs the commands of Match exec.
 	ConfigFile string
 	// ProxyJump lists jump hosts in order, each "[user@]host[:port]" as for ssh -J; empty means what
 	// ssh_config says, "none" alone means a direct connection. Each is checked by the same rules.
@@ -34,11 +38,12 @@ type Config struct {
 	KnownHostsFiles []string
 	// HostKey pins one key: an authorized_keys line ("ssh-ed25519 AAAA…") or a "SHA256:…" fingerprint.
 	HostKey string
-	// Timeout bounds the dial and the handshake together; 0 means 10 s.
+	// Timeout bounds the dial and the handshake together, for each host on the way; 0 means 10 s.
 	Timeout time.Duration
-	// Dialer opens the TCP connection, for example another Client's DialContext (a jump host); nil
-	// dials directly.
+	// Dialer opens the TCP connection in place of everything else: ProxyJump, ssh_config or a direct one.
 	Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+	// Shared is what this connection has in common with others; nil means that it stands alone.
+	Shared *Shared
 }
 
 // The policies for a host key that no file knows. A changed or revoked key is refused by all but off.
@@ -50,64 +55,6 @@ const (
 	// HostKeyOff trusts any key, with a warning.
 	HostKeyOff = "off"
 )
-
-// Kind is a class of connection failures.
-type Kind int
-
-// The classes, each with its own sentence and next step.
-const (
-	Other Kind = iota
-	// NameNotFound: the host name does not resolve.
-	NameNotFound
-	// Refused: nothing listens on the port.
-	Refused
-	// TimedOut: no answer within the deadline (dial or handshake).
-	TimedOut
-	// NotSSH: something listens, but the handshake failed before keys were exchanged.
-	NotSSH
-	// UnknownHostKey: the host is in no known_hosts file.
-	UnknownHostKey
-	// ChangedHostKey: the host presents another key than the trusted one.
-	ChangedHostKey
-	// RevokedHostKey: the key is marked @revoked.
-	RevokedHostKey
-	// AuthFailed: no key was accepted for the user.
-	AuthFailed
-	// NoKey: there was no usable private key to offer (file missing, unreadable, encrypted, malformed).
-	NoKey
-	// ForwardingForbidden: sshd refuses streamlocal or TCP forwarding.
-	ForwardingForbidden
-	// ConnectFailed: forwarding is allowed, but nothing answered behind it.
-	ConnectFailed
-	// Lost: the connection broke or the peer stopped answering.
-	Lost
-	// Unreachable: there is no route to the host or its network.
-	Unreachable
-)
-
-// Error is a failed connection or channel.
-type Error struct {
-	Kind Kind
-	// Host, Port, User as tried; Step is what was done: "dial", "handshake", "open channel".
-	Host string
-	Port int
-	User string
-	Step string
-	// Offered and Trusted are SHA256 fingerprints with algorithm, for host key failures; a trusted
-	// one also names its file and line.
-	Offered string
-	Trusted []string
-	// KnownHosts are the files that were looked at, those that do not exist marked "(missing)".
-	KnownHosts []string
-	// Tried lists the authentication attempts and what was passed over, with the reason:
-	// "key ~/.ssh/id_ed25519 SHA256:…", "agent key SHA256:… (comment)", "key ~/.ssh/id_rsa skipped: …".
-	Tried []string
-	// Methods are the authentication methods that the host accepts from the user, if it said so;
-	// Partial means that it took the key and asks for one of them on top.
-	Methods []string
-	Partial bool
-	Err     error
-}
 
 // Process is a started remote command.
 type Process struct {
@@ -123,8 +70,8 @@ type Process struct {
 
 // Client is one authenticated connection.
 type Client interface {
-	// Start runs a command. Sessions are limited to 8 at a time (sshd's MaxSessions is 10). The
-	// context bounds the start alone, so that a helper can outlive the call that started it; use Run
+	// Start runs a command. Sessions are limited to 8 at a time (sshd's MaxSessions is 10), and to fewer
+	// where sshd allows fewer; more of them wait. The context bounds the start alone, so that a helper can outlive the call that started it; use Run
 	// for a command that shall end with its context.
 	Start(ctx context.Context, command string) (*Process, error)
 	// DialContext opens a channel to "tcp" or "unix" as seen from the machine.
@@ -132,5 +79,7 @@ type Client interface {
 	// Done is closed when the connection is lost or closed; Err says why.
 	Done() <-chan struct{}
 	Err() error
+	// Warnings are sentences for the user about how the connection was made; usually there are none.
+	Warnings() []string
 	Close() error
 }

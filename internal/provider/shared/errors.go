@@ -125,7 +125,8 @@ func Unreachable(err error) bool {
 		return false
 	}
 	switch ssh.Kind {
-	case sshx.NameNotFound, sshx.Unreachable, sshx.Refused, sshx.TimedOut, sshx.NotSSH, sshx.Lost:
+	case sshx.NameNotFound, sshx.Unreachable, sshx.Refused, sshx.TimedOut, sshx.NotSSH, sshx.Lost,
+		sshx.Busy, sshx.Penalised, sshx.JumpFailed, sshx.ProxyFailed:
 		return true
 	default:
 		return false
