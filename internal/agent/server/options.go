@@ -31,6 +31,11 @@ type Options struct {
 
 	// Interfaces lists the network devices; nil asks the kernel.
 	Interfaces func() ([]agent.Interface, error)
+	// Routing gives the IPv4 routing; nil asks the kernel, or nobody with a Root.
+	Routing func() (agent.Routing, error)
+	// Run runs the other programs that facts come from (nvidia-smi for details, sudo, iptables) and
+	// gives their output; nil runs them, or none with a Root.
+	Run func(ctx context.Context, program string, arguments ...string) (string, error)
 	// NvidiaSMI answers with the output of the query for index, name, uuid and driver_version as
 	// CSV without a header; nil runs the program, with a limit of 5 s.
 	NvidiaSMI func(ctx context.Context) (string, error)
