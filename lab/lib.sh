@@ -83,6 +83,7 @@ node_index() {
 inside()  { local i=$1; shift; outer exec -i "$(node_box "$i")" "$@"; }    # root in node i
 inner()   { local i=$1; shift; inside "$i" docker "$@"; }                 # node i's own engine
 running() { [[ $(outer inspect -f '{{.State.Running}}' "$1" 2>/dev/null) == true ]]; }
+stopped() { ! running "$1"; }
 
 # hash_of PATH...: identity of the scripts below lab/ that make something.
 hash_of() {

@@ -24,7 +24,10 @@ fault_fabric_down() { # [NODE=2]: the fabric interface is down, as with a pulled
 
 fault_unreachable() { # [NODE=2]: the node is off, without a shutdown
   local i; i=$(node_index "${1:-2}")
-  ! running "$(node_box "$i")" || outer kill "$(node_box "$i")" >/dev/null
+  if running "$(node_box "$i")"; then
+    outer kill -s USR1 "$(node_box "$i")" >/dev/null
+    wait_for 20 "$(node_name "$i") does not end" stopped "$(node_box "$i")"
+  fi
   echo "$(node_name "$i"): off"
 }
 
