@@ -1,6 +1,7 @@
 # Short recipes; what is longer is a script in scripts/ or lab/.
 .DEFAULT_GOAL := help
 NODES ?= 2
+export FUZZTIME ?= 30s
 
 .PHONY: help
 help: ## this list
@@ -20,12 +21,15 @@ build: ## the agents and the provider into build/
 install-local: ## the provider into build/mirror, and build/terraform.rc to use it with terraform init
 	scripts/install-local
 
-.PHONY: test test-lab bench
+.PHONY: test test-lab bench fuzz
 test: ## unit and acceptance tests against an in-process host; needs Go and the Terraform CLI only
 	scripts/test
 
 test-lab: ## the same behaviours on the lab, which must be up
 	scripts/test-lab
+
+fuzz: ## every fuzz target for FUZZTIME (30s), such as make fuzz FUZZTIME=60s
+	scripts/fuzz
 
 bench: ## what things cost, against what people use today, on the lab; writes build/bench.json
 	scripts/bench
