@@ -159,12 +159,10 @@ func (w *watcher) exited(ctx context.Context, container engine.Container) error 
 		w.log = log
 	}
 	evidence := w.evidence()
-	head := evidence.Nodes[w.machine.Host()]
-	head.Container = &diagnose.Container{Status: container.Status, ExitCode: container.ExitCode, OOMKilled: container.OOMKilled}
+	evidence.OOMKilled = container.OOMKilled
 	if facts, err := w.machine.Facts(after); err == nil {
-		head.Facts = &facts
+		evidence.Memory, evidence.Kernel = facts.Memory, facts.Kernel
 	}
-	evidence.Nodes[w.machine.Host()] = head
 	failure := w.failed(w.step(), fmt.Sprintf("its container %s with exit code %d after %s, while %s", container.Status, container.ExitCode, w.waited(), Phase(w.log)), unread)
 	failure.Finding, _ = w.explain(after, evidence)
 	failure.Log = tail(w.log, w.spec.Env)
@@ -197,9 +195,7 @@ func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence) (diag
 	if err != nil {
 		return finding, found // The cause is then worded without them.
 	}
-	for _, address := range addresses {
-		evidence.Ray = append(evidence.Ray, diagnose.RayNode{Address: address, Alive: true, GPUs: 1})
-	}
+	evidence.RayAddresses = addresses
 	return diagnose.Explain(w.log, evidence)
 }
 
