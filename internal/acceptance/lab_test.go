@@ -19,19 +19,12 @@ func TestLabCluster(t *testing.T) {
 	s.cleanUp(t)
 	s.ws.Apply()
 	s.ws.Empty()
-	all := slices.Concat(nodeScenarios(), clusterScenarios())
-	// A node that restarts after its address was followed has been seen to refuse logins for a while in
-	// the lab, from outside only; why is not known. So moved addresses come last.
-	moves := func(one scenario) bool { return strings.HasPrefix(one.name, "fabric address") }
-	playAll(t, s, slices.DeleteFunc(slices.Clone(all), moves))
-	playStories(t, s, []story{{"GPU loss accepted", lossAccepted}})
-	playAll(t, s, slices.DeleteFunc(all, func(one scenario) bool { return !moves(one) }))
+	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios()))
 	s.destroyed(t)
 }
 
-// The stories that restart and cut nodes off have not passed on the lab as a whole yet: they are played
-// by name only, with -run TestStoriesOnLab.
-func TestStoriesOnLab(t *testing.T) {
+// What one plan cannot tell, with nodes that are restarted and cut off.
+func TestLabStories(t *testing.T) {
 	w := newLab(t, false)
 	s := stage{w: w, config: config{clusterOnly: true}, within: 2 * time.Minute}
 	s.ws = clitest.New(t, s.config.in(w), w.env())
