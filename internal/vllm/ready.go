@@ -159,10 +159,12 @@ func (w *watcher) exited(ctx context.Context, container engine.Container) error 
 		w.log = log
 	}
 	evidence := w.evidence()
-	evidence.OOMKilled = container.OOMKilled
+	head := evidence.Nodes[w.machine.Host()]
+	head.Container = &diagnose.Container{Status: container.Status, ExitCode: container.ExitCode, OOMKilled: container.OOMKilled}
 	if facts, err := w.machine.Facts(after); err == nil {
-		evidence.Memory, evidence.Kernel = facts.Memory, facts.Kernel
+		head.Facts = &facts
 	}
+	evidence.Nodes[w.machine.Host()] = head
 	failure := w.failed(w.step(), fmt.Sprintf("its container %s with exit code %d after %s, while %s", container.Status, container.ExitCode, w.waited(), Phase(w.log)), unread)
 	failure.Finding, _ = w.explain(after, evidence)
 	failure.Log = tail(w.log, w.spec.Env)
@@ -195,7 +197,9 @@ func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence) (diag
 	if err != nil {
 		return finding, found // The cause is then worded without them.
 	}
-	evidence.RayAddresses = addresses
+	for _, address := range addresses {
+		evidence.Ray = append(evidence.Ray, diagnose.RayNode{Address: address, Alive: true, GPUs: 1})
+	}
 	return diagnose.Explain(w.log, evidence)
 }
 

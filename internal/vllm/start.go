@@ -146,12 +146,12 @@ func (s *starter) failed(step, seen string, err error) *Error {
 
 // evidence is what the diagnosis may use.
 func (s *starter) evidence() diagnose.Evidence {
-	evidence := diagnose.Evidence{Identity: map[string]string{}, Image: s.spec.image(), Port: s.spec.port()}
+	evidence := diagnose.Evidence{Nodes: map[string]diagnose.Node{}, Host: s.machine.Host(), Image: s.spec.image(), Port: s.spec.port()}
 	for _, member := range s.spec.Cluster.Members {
-		evidence.Identity[member.Host] = member.Address
+		evidence.Nodes[member.Host] = diagnose.Node{Identity: member.Address}
 	}
 	if !s.began.IsZero() {
-		evidence.Waited = time.Since(s.began)
+		evidence.WaitedSeconds = int64(time.Since(s.began).Seconds())
 	}
 	return evidence
 }
