@@ -25,7 +25,7 @@ func clusterScenarios() []scenario {
 		{
 			name: "Ray container stopped", faults: []fault{{"ray-stopped", b}},
 			drift: `
-				ray_cluster.pair: $b.name: container is exited (code N), should be running
+				ray_cluster.pair: $b.name: container is exited (exit code N), should be running
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
 				~ vllm_deployment.tiny: $a.host: server does not answer /health
 			`,

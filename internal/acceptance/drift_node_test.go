@@ -61,7 +61,7 @@ func nodeScenarios() []scenario {
 		{
 			name: "worker rebooted", faults: []fault{{"reboot", b}},
 			drift: `
-				ray_cluster.pair: $b.name: container is exited (code N), should be running
+				ray_cluster.pair: $b.name: container is exited (exit code N), should be running
 				? vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
 				~ vllm_deployment.tiny: $a.host: server does not answer /health
 			`,
@@ -78,8 +78,8 @@ func nodeScenarios() []scenario {
 		{
 			name: "head rebooted", faults: []fault{{"reboot", a}},
 			drift: `
-				ray_cluster.pair: $a.name: container is exited (code N), should be running
-				? ray_cluster.pair: $b.name: container is exited (code N), should be running
+				ray_cluster.pair: $a.name: container is exited (exit code N), should be running
+				? ray_cluster.pair: $b.name: container is exited (exit code N), should be running
 				vllm_deployment.tiny: $a.host: server container is exited (exit code N), should be running
 			`,
 			leaves: `

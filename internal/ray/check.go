@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/container"
 	"github.com/spark-stack/terraform-provider-spark/internal/identity"
 )
 
@@ -50,7 +51,7 @@ func Check(spec Spec) []Problem {
 		}
 	}
 	for _, arg := range spec.Args {
-		if secretFlag(flagName(arg)) {
+		if container.SecretFlag(flagName(arg)) {
 			add("args", "Secret in args", "%s carries a secret, and args are stored in state and shown by ps and docker inspect. Remove it.", flagName(arg))
 		}
 		if name := flagName(arg); slices.Contains(reservedArgs(), name) {

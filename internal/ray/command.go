@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spark-stack/terraform-provider-spark/internal/identity"
+	"github.com/spark-stack/terraform-provider-spark/internal/container"
 )
 
 // Defaults of `ray start` on unified memory. Ray's own take 30 % of the RAM for an object store that
@@ -66,28 +66,5 @@ func flagName(arg string) string {
 	return name
 }
 
-// CommandLine is a command as one line for people: words that a shell would split are quoted.
-// Arguments that carry secrets are refused by Check.
-func CommandLine(command []string) string {
-	words := make([]string, 0, len(command))
-	for _, word := range command {
-		words = append(words, quote(word))
-	}
-	return strings.Join(words, " ")
-}
-
-// secretFlag says whether a flag is there to carry a secret.
-func secretFlag(name string) bool {
-	return strings.HasPrefix(name, "-") && identity.CarriesSecret(strings.ReplaceAll(strings.TrimLeft(name, "-"), "-", "_"))
-}
-
-// quote is a word as a POSIX shell takes it.
-func quote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_=./:,@%+()~", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
+// commandLine is a command as people read it.
+func commandLine(command []string) string { return container.CommandLine(command) }

@@ -48,12 +48,6 @@ func TestWant(t *testing.T) {
 	}
 }
 
-func TestCommandLine(t *testing.T) {
-	if got := CommandLine([]string{"ray", "start", "--num-cpus", "2", "it's"}); got != `ray start --num-cpus 2 'it'\''s'` {
-		t.Errorf("got %s", got)
-	}
-}
-
 func TestLinesAndDecide(t *testing.T) {
 	const head, worker = "10.1.230.180", "10.1.230.181"
 	onWorker := func(change func(*Node)) func(map[string]Node) {
@@ -82,13 +76,13 @@ func TestLinesAndDecide(t *testing.T) {
 		},
 		"exited": {
 			change: onWorker(func(n *Node) { n.Container, n.ExitCode, n.Address, n.GPUs = "exited", 1, "", 0 }),
-			lines:  []string{"aurora-2: container is exited (code 1), should be running"},
-			decide: map[string]string{worker: "container is exited (code 1), should be running"},
+			lines:  []string{"aurora-2: container is exited (exit code 1), should be running"},
+			decide: map[string]string{worker: "container is exited (exit code 1), should be running"},
 		},
 		"killed for memory": {
 			change: onWorker(func(n *Node) { n.Container, n.ExitCode, n.OOMKilled, n.Address, n.GPUs = "exited", 137, true, "", 0 }),
-			lines:  []string{"aurora-2: container is exited (code 137, killed for lack of memory), should be running"},
-			decide: map[string]string{worker: "container is exited (code 137, killed for lack of memory), should be running"},
+			lines:  []string{"aurora-2: container is exited (exit code 137, killed for lack of memory), should be running"},
+			decide: map[string]string{worker: "container is exited (exit code 137, killed for lack of memory), should be running"},
 		},
 		"paused": {
 			change: onWorker(func(n *Node) { n.Container, n.Address, n.GPUs = "paused", "", 0 }),

@@ -44,7 +44,7 @@ func labPair(t *testing.T) (Spec, map[string]fleet.Machine) {
 	}
 	pool := fleet.NewPool(fleet.Defaults{User: info.User, PrivateKeyFile: info.Key, KnownHostsFiles: []string{info.KnownHosts}})
 	t.Cleanup(pool.Close)
-	spec := Spec{Name: "raytest", Image: info.Images.Ray, Port: 26379, WeightsDir: "~/raytest-models"}
+	spec := Spec{Name: "raytest", Image: info.Images.Ray, Port: 26379, WeightsDir: "~/raytest-models", Authentication: AuthToken, Authenticated: true}
 	machines := map[string]fleet.Machine{}
 	for i, node := range info.Nodes[:2] {
 		role := Worker

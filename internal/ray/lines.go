@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/container"
 	"github.com/spark-stack/terraform-provider-spark/internal/identity"
 )
 
@@ -83,7 +84,7 @@ func differences(want, seen Node, headIsMember bool, by string) []string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if seen.Container != want.Container {
-		add("container is %s%s, should be %s", seen.Container, ending(seen), want.Container)
+		add("container is %s%s, should be %s", seen.Container, container.Ending(seen.Container, seen.ExitCode, seen.OOMKilled), want.Container)
 	} else {
 		all = append(all, membership(want, seen, headIsMember)...)
 	}
@@ -95,13 +96,17 @@ func differences(want, seen Node, headIsMember bool, by string) []string {
 	} else if seen.Command != want.Command {
 		add("command%s (%s)", by, wordsDiffer(want.Command, seen.Command))
 	}
-	managed, other := envDiffers(want.Env, seen.Env)
-	for _, name := range managed {
-		if value, found := seen.Env[name]; !found || value == unset {
+	var other []string
+	for _, name := range container.EnvDiffers(want.Env, seen.Env) {
+		value, found := seen.Env[name]
+		switch {
+		case !managed(name):
+			other = append(other, name)
+		case !found || value == unset:
 			add("%s is not set", name)
-		} else if slices.Contains(AuthNames(), name) {
+		case slices.Contains(AuthNames(), name):
 			add("%s is not what the declared authentication needs", name)
-		} else {
+		default:
 			add("%s is %s, which is not what this node needs now", name, value)
 		}
 	}
@@ -135,40 +140,9 @@ func membership(want, seen Node, headIsMember bool) []string {
 	return all
 }
 
-// ending says how a container ended.
-func ending(seen Node) string {
-	switch {
-	case seen.Container != "exited" && seen.Container != "dead":
-		return ""
-	case seen.OOMKilled:
-		return fmt.Sprintf(" (code %d, killed for lack of memory)", seen.ExitCode)
-	default:
-		return fmt.Sprintf(" (code %d)", seen.ExitCode)
-	}
-}
-
-// envDiffers are the names of variables that differ, managed ones and others, each sorted.
-func envDiffers(want, seen map[string]string) (managed, other []string) {
-	names := map[string]bool{}
-	for name, value := range want {
-		if got, found := seen[name]; !found || got != value {
-			names[name] = true
-		}
-	}
-	for name := range seen {
-		if _, found := want[name]; !found {
-			names[name] = true
-		}
-	}
-	reserved := slices.Concat(identity.Reserved(), AuthNames())
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if slices.Contains(reserved, name) {
-			managed = append(managed, name)
-		} else {
-			other = append(other, name)
-		}
-	}
-	return managed, other
+// managed says whether the provider sets the variable by itself.
+func managed(name string) bool {
+	return slices.Contains(identity.Reserved(), name) || slices.Contains(AuthNames(), name)
 }
 
 // wordsDiffer says which words of a command line are missing and which are too many.

@@ -114,7 +114,7 @@ func Want(spec Spec) map[string]Node {
 		want[member.Host] = Node{
 			Name: member.Name, Role: member.Role, Address: member.Address, GPUs: member.GPUs,
 			Cluster: Address(spec), Container: running, Image: spec.Image, Env: env,
-			Command: CommandLine(Command(spec, member)),
+			Command: commandLine(Command(spec, member)),
 		}
 	}
 	return want

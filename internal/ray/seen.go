@@ -41,7 +41,7 @@ func nodeOf(spec Spec, member Member, found look, at gcs.Node, isMember bool) No
 	if !container.StartedAt.IsZero() {
 		node.StartedAt = container.StartedAt.UTC().Format(time.RFC3339Nano)
 	}
-	node.Command = CommandLine(container.Spec.Command)
+	node.Command = commandLine(container.Spec.Command)
 	node.Image = container.Spec.Image
 	if found.declared.ID != "" {
 		switch {

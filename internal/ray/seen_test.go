@@ -164,7 +164,7 @@ func TestSeenNode(t *testing.T) {
 		change func(*look)
 		lines  []string
 	}{
-		"stopped": {func(l *look) { l.container.Status, l.container.ExitCode = "exited", 137 }, []string{"aurora-2: container is exited (code 137), should be running"}},
+		"stopped": {func(l *look) { l.container.Status, l.container.ExitCode = "exited", 137 }, []string{"aurora-2: container is exited (exit code 137), should be running"}},
 		"GPU gone from the host, which Ray does not notice": {func(l *look) { l.facts.GPUs = nil }, []string{"aurora-2: Ray sees 0 of 1 GPUs"}},
 		"nvidia-smi broken proves nothing":                  {func(l *look) { l.facts.GPUs, l.facts.GPUError = nil, "timeout" }, []string{}},
 		"by another reference":                              {func(l *look) { l.container.Spec.Image = "sha256:aaaa" }, []string{}},

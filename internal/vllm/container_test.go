@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/container"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/identity"
@@ -58,7 +59,7 @@ func TestContainerSpecUnsetsWhatTheImageBrings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := CommandLine(got.Command)
+	line := container.CommandLine(got.Command)
 	if !strings.HasPrefix(line, "env -u NCCL_IB_HCA -u UCX_NET_DEVICES vllm serve /models/qwen ") {
 		t.Errorf("got %s", line)
 	}
@@ -97,7 +98,7 @@ func TestServeCommand(t *testing.T) {
 	spec.Port, spec.ServedName, spec.TensorParallel = 0, "", 0
 	spec.Args = []string{"--host=192.168.200.12", "--hf-overrides", `{"a": "it's"}`}
 	want := `vllm serve /models/qwen --served-model-name qwen --port 8000 --tensor-parallel-size 1 --distributed-executor-backend ray --host=192.168.200.12 --hf-overrides '{"a": "it'\''s"}'`
-	if got := CommandLine(ServeCommand(spec)); got != want {
+	if got := container.CommandLine(ServeCommand(spec)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if got := spec.Listen(); got != "192.168.200.12:8000" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/container"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/identity"
@@ -101,9 +102,9 @@ func commandOf(spec Spec, expected, command []string) string {
 		}
 	}
 	if at := slices.Index(expected, "vllm"); at >= 0 && slices.Equal(serve, expected[at:]) {
-		return CommandLine(ServeCommand(spec))
+		return container.CommandLine(ServeCommand(spec))
 	}
-	return CommandLine(serve)
+	return container.CommandLine(serve)
 }
 
 // names are the containers' names by id. The id of a Ray container that is gone stands for the

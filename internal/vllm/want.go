@@ -3,8 +3,9 @@ package vllm
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/container"
 )
 
 // The words for a container's status that decisions need; others are Docker's own.
@@ -46,7 +47,7 @@ func Want(spec Spec) Server {
 		env = map[string]string{}
 	}
 	return Server{
-		Host: spec.Cluster.Head().Host, Container: running, Image: spec.image(), Command: CommandLine(ServeCommand(spec)),
+		Host: spec.Cluster.Head().Host, Container: running, Image: spec.image(), Command: container.CommandLine(ServeCommand(spec)),
 		Env: env, Healthy: true, ClusterSession: spec.Cluster.Session,
 	}
 }
@@ -61,7 +62,7 @@ func Lines(want, seen Server, currentSession string) []string {
 		return lines
 	}
 	if seen.Container != want.Container {
-		add("server container is %s%s, should be %s", seen.Container, ending(seen), want.Container)
+		add("server container is %s%s, should be %s", seen.Container, container.Ending(seen.Container, seen.ExitCode, seen.OOMKilled), want.Container)
 	}
 	if seen.Image != want.Image {
 		add("served by another image, %s", seen.Image)
@@ -69,7 +70,7 @@ func Lines(want, seen Server, currentSession string) []string {
 	if seen.Command != want.Command {
 		add("server was started with other arguments")
 	}
-	if names := envDiffers(want.Env, seen.Env); len(names) > 0 {
+	if names := container.EnvDiffers(want.Env, seen.Env); len(names) > 0 {
 		add("environment changed by hand (%s)", strings.Join(names, ", "))
 	}
 	for _, one := range seen.SpecDrift {
@@ -90,14 +91,14 @@ func Decide(want, seen Server) string {
 	case !seen.Exists():
 		return "container is missing"
 	case seen.Container != want.Container:
-		return "container is " + seen.Container + ending(seen)
+		return "container is " + seen.Container + container.Ending(seen.Container, seen.ExitCode, seen.OOMKilled)
 	case seen.Host != want.Host:
 		return "head is another node"
 	case seen.Image != want.Image:
 		return "image differs"
 	case seen.Command != want.Command:
 		return "arguments differ"
-	case len(envDiffers(want.Env, seen.Env)) > 0:
+	case len(container.EnvDiffers(want.Env, seen.Env)) > 0:
 		return "environment differs"
 	case len(seen.SpecDrift) > 0:
 		return seen.SpecDrift[0]
@@ -107,45 +108,4 @@ func Decide(want, seen Server) string {
 		return "/health is not answered"
 	}
 	return ""
-}
-
-// ending is how a container ended, for a sentence.
-func ending(seen Server) string {
-	switch {
-	case seen.Container != "exited" && seen.Container != "dead":
-		return ""
-	case seen.OOMKilled:
-		return fmt.Sprintf(" (exit code %d, out of memory)", seen.ExitCode)
-	}
-	return fmt.Sprintf(" (exit code %d)", seen.ExitCode)
-}
-
-// envDiffers names the variables that differ, sorted.
-func envDiffers(want, seen map[string]string) []string {
-	differs := map[string]bool{}
-	for name, value := range want {
-		if other, found := seen[name]; !found || other != value {
-			differs[name] = true
-		}
-	}
-	for name := range seen {
-		if _, found := want[name]; !found {
-			differs[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(differs))
-}
-
-// CommandLine is a command as a POSIX shell takes it. Arguments that carry secrets are refused by
-// Check, so nothing is hidden here.
-func CommandLine(command []string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@%+~"
-	words := make([]string, 0, len(command))
-	for _, word := range command {
-		if word == "" || strings.Trim(word, plain) != "" {
-			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, " ")
 }
