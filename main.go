@@ -6,9 +6,13 @@ import (
 	"flag"
 	"log"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/command"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider"
 )
 
@@ -16,6 +20,9 @@ import (
 var version = "dev"
 
 func main() {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(runCommand())
+	}
 	debug := flag.Bool("debug", false, "serve for a debugger, and print how Terraform attaches")
 	flag.Parse()
 	if !*debug {
@@ -30,4 +37,12 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// runCommand runs what the first argument names, and returns the exit code. Terraform itself starts a
+// provider without arguments.
+func runCommand() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return command.Run(ctx, os.Args[1:], command.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 }
