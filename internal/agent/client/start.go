@@ -17,7 +17,7 @@ const (
 	startTimeout = 30 * time.Second
 	// silenceTimeout is how long the first try waits for a sign of life. The next one finds a shell that
 	// waits for input in place of the command, and gives a slow one its time.
-	silenceTimeout = 10 * time.Second
+	silenceTimeout = 5 * time.Second
 )
 
 // errSilent is the end of a wait for the first line.
