@@ -29,18 +29,21 @@ type Observed struct {
 	GPUError  string
 	Driver    string
 	MemoryGiB int64
+	// Machine tells which machine answered.
+	Machine Machine
 }
 
-// Observe reads the facts. accepted is the identity address agreed on so far, or empty.
-func Observe(facts agent.Facts, host, accepted string) Observed {
+// Observe reads the facts. accepted is what was agreed on so far, or empty.
+func Observe(facts agent.Facts, host string, accepted Accepted) Observed {
 	return Observed{
 		Name:              facts.Hostname,
 		ManagementAddress: managementAddress(facts, host),
-		FabricAddress:     fabricAddress(facts, accepted),
+		FabricAddress:     fabricAddress(facts, accepted.FabricAddress),
 		GPUs:              len(facts.GPUs),
 		GPUError:          facts.GPUError,
 		Driver:            facts.Driver,
 		MemoryGiB:         facts.Memory.Total >> 30,
+		Machine:           MachineOf(facts, accepted.Machine),
 	}
 }
 

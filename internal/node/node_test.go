@@ -57,7 +57,7 @@ func TestFabricAddress(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Observe(c.facts, "10.1.230.180", c.accepted).FabricAddress; got != c.want {
+			if got := Observe(c.facts, "10.1.230.180", Accepted{FabricAddress: c.accepted}).FabricAddress; got != c.want {
 				t.Errorf("fabric address %q, want %q", got, c.want)
 			}
 		})
@@ -65,7 +65,7 @@ func TestFabricAddress(t *testing.T) {
 }
 
 func TestObserve(t *testing.T) {
-	got := Observe(spark("192.168.200.12/24"), "spark-a.lan", "")
+	got := Observe(spark("192.168.200.12/24"), "spark-a.lan", Accepted{})
 	want := Observed{Name: "aurora-1", ManagementAddress: "10.1.230.180", FabricAddress: "192.168.200.12", GPUs: 1, Driver: "580.95.05", MemoryGiB: 121}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -75,6 +75,7 @@ func TestObserve(t *testing.T) {
 func TestFollow(t *testing.T) {
 	text := func(s string) *string { return &s }
 	number := func(n int) *int { return &n }
+	accepted := &Accepted{FabricAddress: "192.168.200.12", GPUs: 1, Machine: "m1"}
 	before := &Accepted{FabricAddress: "192.168.200.12", GPUs: 1}
 	cases := []struct {
 		name     string
@@ -82,18 +83,25 @@ func TestFollow(t *testing.T) {
 		before   *Accepted
 		seen     Observed
 		want     Accepted
+		ignored  Ignored
 	}{
-		{"a new node is taken as it is", Declared{}, nil, Observed{FabricAddress: "192.168.200.12", GPUs: 1}, Accepted{"192.168.200.12", 1}},
-		{"a new address is followed", Declared{}, before, Observed{FabricAddress: "192.168.200.22", GPUs: 1}, Accepted{"192.168.200.22", 1}},
-		{"a pinned one is not", Declared{FabricAddress: text("192.168.200.12")}, before, Observed{FabricAddress: "192.168.200.22", GPUs: 1}, Accepted{"192.168.200.12", 1}},
-		{"a gain of GPUs is followed", Declared{}, before, Observed{FabricAddress: "192.168.200.12", GPUs: 2}, Accepted{"192.168.200.12", 2}},
-		{"a loss is not", Declared{}, before, Observed{FabricAddress: "192.168.200.12"}, Accepted{"192.168.200.12", 1}},
-		{"unless it is written", Declared{GPUs: number(0)}, before, Observed{FabricAddress: "192.168.200.12"}, Accepted{"192.168.200.12", 0}},
-		{"an address that vanished is not followed", Declared{}, before, Observed{GPUs: 1}, Accepted{"192.168.200.12", 1}},
+		{"a new node is taken as it is", Declared{}, nil, Observed{FabricAddress: "192.168.200.12", GPUs: 1}, Accepted{FabricAddress: "192.168.200.12", GPUs: 1}, nil},
+		{"a new address is followed", Declared{}, before, Observed{FabricAddress: "192.168.200.22", GPUs: 1}, Accepted{FabricAddress: "192.168.200.22", GPUs: 1}, nil},
+		{"a pinned one is not", Declared{FabricAddress: text("192.168.200.12")}, before, Observed{FabricAddress: "192.168.200.22", GPUs: 1}, Accepted{FabricAddress: "192.168.200.12", GPUs: 1}, nil},
+		{"a gain of GPUs is followed", Declared{}, before, Observed{FabricAddress: "192.168.200.12", GPUs: 2}, Accepted{FabricAddress: "192.168.200.12", GPUs: 2}, nil},
+		{"a loss is not", Declared{}, before, Observed{FabricAddress: "192.168.200.12"}, Accepted{FabricAddress: "192.168.200.12", GPUs: 1}, nil},
+		{"unless it is written", Declared{GPUs: number(0)}, before, Observed{FabricAddress: "192.168.200.12"}, Accepted{FabricAddress: "192.168.200.12", GPUs: 0}, nil},
+		{"an address that vanished is not followed", Declared{}, before, Observed{GPUs: 1}, Accepted{FabricAddress: "192.168.200.12", GPUs: 1}, nil},
+		{"an ignored address stays", Declared{}, before, Observed{FabricAddress: "192.168.200.22", GPUs: 2}, Accepted{FabricAddress: "192.168.200.12", GPUs: 2}, Ignored{KindFabricAddress}},
+		{"unless it is written", Declared{FabricAddress: text("192.168.200.22")}, before, Observed{FabricAddress: "192.168.200.22", GPUs: 1}, Accepted{FabricAddress: "192.168.200.22", GPUs: 1}, Ignored{KindFabricAddress}},
+		{"an ignored gain stays out", Declared{}, before, Observed{FabricAddress: "192.168.200.12", GPUs: 2}, Accepted{FabricAddress: "192.168.200.12", GPUs: 1}, Ignored{KindGPUCount}},
+		{"a new node is that machine", Declared{}, nil, Observed{GPUs: 1, Machine: Machine{Name: "m1"}}, Accepted{GPUs: 1, Machine: "m1"}, nil},
+		{"nothing of another machine is followed", Declared{}, accepted, Observed{FabricAddress: "192.168.200.22", GPUs: 2, Machine: Machine{Name: "m2"}}, *accepted, nil},
+		{"a machine that cannot be told is the accepted one", Declared{}, accepted, Observed{FabricAddress: "192.168.200.22", GPUs: 1}, Accepted{FabricAddress: "192.168.200.22", GPUs: 1, Machine: "m1"}, nil},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Follow(c.declared, c.before, c.seen)); diff != "" {
+			if diff := cmp.Diff(c.want, Follow(c.declared, c.before, c.seen, c.ignored)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -101,47 +109,58 @@ func TestFollow(t *testing.T) {
 }
 
 func TestProblemsLinesAndMoves(t *testing.T) {
-	accepted := Accepted{FabricAddress: "192.168.200.12", GPUs: 1}
+	accepted := Accepted{FabricAddress: "192.168.200.12", GPUs: 1, Machine: "m1"}
+	both := Ignored{KindFabricAddress, KindGPUCount}
 	cases := []struct {
 		name     string
 		seen     Observed
 		problems []string
 		lines    []string
 		moved    string
+		ignored  Ignored
 	}{
-		{"nothing", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12", GPUs: 1}, nil, []string{}, ""},
+		{"nothing", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12", GPUs: 1}, nil, []string{}, "", nil},
 		{"another address", Observed{Name: "aurora-2", FabricAddress: "192.168.200.22", GPUs: 1},
 			[]string{"Host aurora-2 (10.1.230.181): fabric address is 192.168.200.22, not 192.168.200.12"},
 			[]string{"aurora-2: fabric address is 192.168.200.22, expected 192.168.200.12"},
-			"The plan was made for fabric address 192.168.200.12, the host now has 192.168.200.22."},
+			"The plan was made for fabric address 192.168.200.12, the host now has 192.168.200.22.", nil},
 		{"no address", Observed{Name: "aurora-2", GPUs: 1},
 			[]string{"Host aurora-2 (10.1.230.181): fabric address is gone, not 192.168.200.12"},
 			[]string{"aurora-2: fabric address is gone, expected 192.168.200.12"},
-			"The plan was made for fabric address 192.168.200.12, the host now has none."},
+			"The plan was made for fabric address 192.168.200.12, the host now has none.", nil},
 		{"a GPU lost", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12"},
 			[]string{"Host aurora-2 (10.1.230.181): 0 of 1 GPUs present"},
 			[]string{"aurora-2: 0 GPUs present, expected 1"},
-			"The plan was made for 1 GPUs, the host now has 0."},
+			"The plan was made for 1 GPUs, the host now has 0.", nil},
 		{"a GPU gained", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12", GPUs: 2}, nil,
-			[]string{}, ""},
+			[]string{}, "", nil},
 		{"nvidia-smi fails", Observed{Name: "aurora-2", FabricAddress: "192.168.200.12", GPUError: "driver not loaded"},
 			[]string{"Host aurora-2 (10.1.230.181): 0 of 1 GPUs present"},
 			[]string{"aurora-2: 0 GPUs present, expected 1 (nvidia-smi: driver not loaded)"},
-			"The plan was made for 1 GPUs, the host now has 0."},
+			"The plan was made for 1 GPUs, the host now has 0.", nil},
+		{"all that is ignored", Observed{Name: "aurora-2", FabricAddress: "192.168.200.22"}, nil, []string{}, "", both},
+		{"one of two ignored", Observed{Name: "aurora-2", FabricAddress: "192.168.200.22"},
+			[]string{"Host aurora-2 (10.1.230.181): 0 of 1 GPUs present"},
+			[]string{"aurora-2: 0 GPUs present, expected 1"},
+			"The plan was made for 1 GPUs, the host now has 0.", Ignored{KindFabricAddress}},
+		{"another machine", Observed{Name: "aurora-9", FabricAddress: "192.168.200.22", Machine: Machine{Name: "m2"}},
+			[]string{"Host aurora-9 (10.1.230.181): another machine answers"},
+			[]string{"aurora-9: answers in place of the accepted machine (network card m2, expected m1)"},
+			"The plan was made for the machine with the network card m1, now one with m2 answers.", both},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var summaries []string
-			for _, problem := range Problems(accepted, c.seen, "10.1.230.181", "none") {
+			for _, problem := range Problems(accepted, c.seen, "10.1.230.181", "none", c.ignored) {
 				summaries = append(summaries, problem.Summary)
 			}
 			if diff := cmp.Diff(c.problems, summaries); diff != "" {
 				t.Error("problems:", diff)
 			}
-			if diff := cmp.Diff(c.lines, Lines(accepted, c.seen)); diff != "" {
+			if diff := cmp.Diff(c.lines, Lines(accepted, c.seen, c.ignored)); diff != "" {
 				t.Error("lines:", diff)
 			}
-			if got := Moved(accepted, c.seen); got != c.moved {
+			if got := Moved(accepted, c.seen, c.ignored); got != c.moved {
 				t.Errorf("moved %q, want %q", got, c.moved)
 			}
 		})

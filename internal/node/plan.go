@@ -1,12 +1,34 @@
 package node
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Accepted are the values that the declaration stands on.
 type Accepted struct {
 	FabricAddress string
 	GPUs          int
+	// Machine is the name of the machine, see [MachineOf]; empty if none can be told.
+	Machine string
 }
+
+// The kinds of drift that a user can decide to live with, named as in `observed`.
+const (
+	KindFabricAddress = "fabric_address"
+	KindGPUCount      = "gpu_count"
+	KindReachable     = "reachable"
+)
+
+// Kinds are all kinds of drift that can be ignored. Another machine is none of them: it is accepted or
+// it is wrong.
+func Kinds() []string { return []string{KindFabricAddress, KindGPUCount, KindReachable} }
+
+// Ignored are kinds of drift that are seen, and neither counted nor acted on.
+type Ignored []string
+
+// Has says whether a kind is ignored.
+func (i Ignored) Has(kind string) bool { return slices.Contains(i, kind) }
 
 // Declared is what the configuration pins; nil means "follow the node".
 type Declared struct {
@@ -15,12 +37,18 @@ type Declared struct {
 }
 
 // Follow plans the accepted values: pinned ones as written, else a new address is followed, gains
-// of GPUs are followed, and losses are not. before is nil for a new node.
-func Follow(declared Declared, before *Accepted, seen Observed) Accepted {
-	planned := Accepted{FabricAddress: seen.FabricAddress, GPUs: seen.GPUs}
+// of GPUs are followed, and losses are not. What is ignored is not followed, and nothing of another
+// machine is. before is nil for a new node.
+func Follow(declared Declared, before *Accepted, seen Observed, ignored Ignored) Accepted {
+	planned := Accepted{FabricAddress: seen.FabricAddress, GPUs: seen.GPUs, Machine: seen.Machine.Name}
 	if before != nil {
-		planned.GPUs = max(before.GPUs, seen.GPUs)
-		if planned.FabricAddress == "" {
+		stays := before.another(seen)
+		planned.Machine = before.Machine
+		if stays || ignored.Has(KindGPUCount) {
+			planned.GPUs = before.GPUs
+		}
+		planned.GPUs = max(before.GPUs, planned.GPUs)
+		if stays || ignored.Has(KindFabricAddress) || planned.FabricAddress == "" {
 			planned.FabricAddress = before.FabricAddress
 		}
 	}
@@ -33,6 +61,11 @@ func Follow(declared Declared, before *Accepted, seen Observed) Accepted {
 	return planned
 }
 
+// another says that not the accepted machine answered. Where none can be told it is none.
+func (a Accepted) another(seen Observed) bool {
+	return a.Machine != "" && seen.Machine.Name != "" && a.Machine != seen.Machine.Name
+}
+
 // Problem is something that apply cannot change: a warning in the plan, an error in apply.
 type Problem struct {
 	Attribute string
@@ -41,10 +74,19 @@ type Problem struct {
 }
 
 // Problems tells what stands between the planned values and the node. host is as written.
-func Problems(planned Accepted, seen Observed, host, addresses string) []Problem {
+func Problems(planned Accepted, seen Observed, host, addresses string, ignored Ignored) []Problem {
 	var problems []Problem
 	who := fmt.Sprintf("Host %s (%s)", seen.Name, host)
+	if planned.another(seen) {
+		return []Problem{{
+			Attribute: "host",
+			Summary:   who + ": another machine answers",
+			Detail: fmt.Sprintf("Its network card is %s, that of the accepted machine %s. Either the name or address leads to a wrong machine now (DNS, DHCP), "+
+				"or the machine was exchanged: then accept it with terraform apply -replace=<address of the spark_node>.", seen.Machine.Name, planned.Machine),
+		}}
+	}
 	switch {
+	case ignored.Has(KindFabricAddress):
 	case planned.FabricAddress == "":
 		problems = append(problems, Problem{
 			Attribute: "fabric_address",
@@ -67,7 +109,7 @@ func Problems(planned Accepted, seen Observed, host, addresses string) []Problem
 				seen.FabricAddress),
 		})
 	}
-	if seen.GPUs < planned.GPUs {
+	if seen.GPUs < planned.GPUs && !ignored.Has(KindGPUCount) {
 		detail := fmt.Sprintf("Terraform cannot bring back a GPU: check the host (nvidia-smi, dmesg), or accept the loss with gpu_count = %d.", seen.GPUs)
 		if seen.GPUError != "" {
 			detail = "nvidia-smi says: " + seen.GPUError + "\n" + detail
@@ -95,16 +137,19 @@ func Unlisted(declared Declared, seen Observed, host string) *Problem {
 
 // Lines are the drift sentences, judged against the accepted values. They are neutral: whether a
 // value is pinned is not known while refreshing.
-func Lines(accepted Accepted, seen Observed) []string {
+func Lines(accepted Accepted, seen Observed, ignored Ignored) []string {
+	if accepted.another(seen) {
+		return []string{fmt.Sprintf("%s: answers in place of the accepted machine (network card %s, expected %s)", seen.Name, seen.Machine.Name, accepted.Machine)}
+	}
 	lines := []string{}
-	switch seen.FabricAddress {
-	case accepted.FabricAddress:
-	case "":
+	switch {
+	case seen.FabricAddress == accepted.FabricAddress || ignored.Has(KindFabricAddress):
+	case seen.FabricAddress == "":
 		lines = append(lines, fmt.Sprintf("%s: fabric address is gone, expected %s", seen.Name, accepted.FabricAddress))
 	default:
 		lines = append(lines, fmt.Sprintf("%s: fabric address is %s, expected %s", seen.Name, seen.FabricAddress, accepted.FabricAddress))
 	}
-	if seen.GPUs < accepted.GPUs { // more than accepted is no drift: it is followed, or declared to be left out
+	if seen.GPUs < accepted.GPUs && !ignored.Has(KindGPUCount) { // more than accepted is no drift: it is followed, or declared to be left out
 		line := fmt.Sprintf("%s: %d GPUs present, expected %d", seen.Name, seen.GPUs, accepted.GPUs)
 		if seen.GPUError != "" {
 			line += " (nvidia-smi: " + seen.GPUError + ")"
@@ -116,11 +161,13 @@ func Lines(accepted Accepted, seen Observed) []string {
 
 // Moved says in one sentence what differs from the values that a plan was made for; empty if
 // nothing does. A planned value that the node never had is a problem, not a move.
-func Moved(planned Accepted, seen Observed) string {
+func Moved(planned Accepted, seen Observed, ignored Ignored) string {
 	switch {
-	case seen.FabricAddress != planned.FabricAddress:
+	case planned.another(seen):
+		return fmt.Sprintf("The plan was made for the machine with the network card %s, now one with %s answers.", planned.Machine, seen.Machine.Name)
+	case seen.FabricAddress != planned.FabricAddress && !ignored.Has(KindFabricAddress):
 		return fmt.Sprintf("The plan was made for fabric address %s, the host now has %s.", orNone(planned.FabricAddress), orNone(seen.FabricAddress))
-	case seen.GPUs < planned.GPUs:
+	case seen.GPUs < planned.GPUs && !ignored.Has(KindGPUCount):
 		return fmt.Sprintf("The plan was made for %d GPUs, the host now has %d.", planned.GPUs, seen.GPUs)
 	}
 	return ""

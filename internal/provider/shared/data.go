@@ -17,6 +17,8 @@ type Data struct {
 	Pool *fleet.Pool
 	// KeepUnreachable goes on with the last known values when a host does not answer.
 	KeepUnreachable bool
+	// Nodes are those that were planned so far.
+	Nodes Nodes
 }
 
 // Progress reports a phase of a long act through the log.

@@ -58,3 +58,26 @@ func (ipv4Validator) ValidateString(_ context.Context, request validator.StringR
 			fmt.Sprintf("%q is no IPv4 address. Write the address of an interface of the node, such as 192.168.200.12.", text))
 	}
 }
+
+type hostName struct{}
+
+// HostName accepts a host without user and port, which are attributes of their own.
+func HostName() validator.String { return hostName{} }
+
+// Description implements validator.String.
+func (hostName) Description(context.Context) string { return "a host name or address" }
+
+// MarkdownDescription implements validator.String.
+func (v hostName) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+
+// ValidateString implements validator.String.
+func (hostName) ValidateString(_ context.Context, request validator.StringRequest, response *validator.StringResponse) {
+	if request.ConfigValue.IsNull() || request.ConfigValue.IsUnknown() {
+		return
+	}
+	text := request.ConfigValue.ValueString()
+	if address, err := ParseAddress(text); err != nil || address.Host != text {
+		response.Diagnostics.AddAttributeError(request.Path, "Not a host",
+			fmt.Sprintf("%q is no host name or address. User and port have attributes of their own; an IPv6 address has no brackets here.", text))
+	}
+}

@@ -3,6 +3,7 @@ package sparknode
 import (
 	"context"
 
+	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -16,14 +17,18 @@ import (
 // model is a spark_node in configuration, plan and state.
 type model struct {
 	shared.Connection
-	Host          types.String `tfsdk:"host"`
-	FabricAddress types.String `tfsdk:"fabric_address"`
-	GPUCount      types.Int64  `tfsdk:"gpu_count"`
-	ID            types.String `tfsdk:"id"`
-	Name          types.String `tfsdk:"name"`
-	MemoryGiB     types.Int64  `tfsdk:"memory_gib"`
-	Observed      types.Object `tfsdk:"observed"`
-	Drift         types.List   `tfsdk:"drift"`
+	Host          types.String   `tfsdk:"host"`
+	FabricAddress types.String   `tfsdk:"fabric_address"`
+	GPUCount      types.Int64    `tfsdk:"gpu_count"`
+	IgnoreDrift   types.Set      `tfsdk:"ignore_drift"`
+	KeepAgent     types.Bool     `tfsdk:"keep_agent"`
+	ID            types.String   `tfsdk:"id"`
+	Name          types.String   `tfsdk:"name"`
+	Machine       types.String   `tfsdk:"machine"`
+	MemoryGiB     types.Int64    `tfsdk:"memory_gib"`
+	Observed      types.Object   `tfsdk:"observed"`
+	Drift         types.List     `tfsdk:"drift"`
+	Timeouts      timeouts.Value `tfsdk:"timeouts"`
 }
 
 // observed is what Read saw.
@@ -32,6 +37,7 @@ type observed struct {
 	FabricAddress     types.String `tfsdk:"fabric_address"`
 	GPUCount          types.Int64  `tfsdk:"gpu_count"`
 	Driver            types.String `tfsdk:"driver"`
+	Machine           types.String `tfsdk:"machine"`
 	Reachable         types.Bool   `tfsdk:"reachable"`
 }
 
@@ -41,13 +47,18 @@ var observedTypes = map[string]attr.Type{
 	"fabric_address":     types.StringType,
 	"gpu_count":          types.Int64Type,
 	"driver":             types.StringType,
+	"machine":            types.StringType,
 	"reachable":          types.BoolType,
 }
 
 func (m model) connection() fleet.Connection { return m.To(m.Host.ValueString()) }
 
-// unreachableYet says that the node cannot be asked: how it is reached comes from another resource.
-func (m model) unreachableYet() bool { return m.Host.IsUnknown() || m.Connection.Unknown() }
+// unreachableYet says that the node cannot be judged: how it is reached, or what is ignored,
+// comes from another resource.
+func (m model) unreachableYet(ctx context.Context) bool {
+	_, known := shared.IgnoredOf(ctx, m.IgnoreDrift)
+	return m.Host.IsUnknown() || m.Connection.Unknown() || !known
+}
 
 // declared is what the configuration pins.
 func (m model) declared() node.Declared {
@@ -63,12 +74,19 @@ func (m model) declared() node.Declared {
 }
 
 func (m model) accepted() node.Accepted {
-	return node.Accepted{FabricAddress: m.FabricAddress.ValueString(), GPUs: int(m.GPUCount.ValueInt64())}
+	return node.Accepted{FabricAddress: m.FabricAddress.ValueString(), GPUs: int(m.GPUCount.ValueInt64()), Machine: m.Machine.ValueString()}
 }
 
 func (m *model) accept(values node.Accepted) {
 	m.FabricAddress = shared.OrNull(values.FabricAddress)
 	m.GPUCount = types.Int64Value(int64(values.GPUs))
+	m.Machine = shared.OrNull(values.Machine)
+}
+
+// ignored are the kinds of drift that the user lives with.
+func (m model) ignored(ctx context.Context) node.Ignored {
+	kinds, _ := shared.IgnoredOf(ctx, m.IgnoreDrift) // plans wait until they are known
+	return kinds
 }
 
 // see writes what was observed.
@@ -78,6 +96,7 @@ func (m *model) see(seen node.Observed) {
 		FabricAddress:     shared.OrNull(seen.FabricAddress),
 		GPUCount:          types.Int64Value(int64(seen.GPUs)),
 		Driver:            shared.OrNull(seen.Driver),
+		Machine:           shared.OrNull(seen.Machine.Name),
 		Reachable:         types.BoolValue(true),
 	})
 }
@@ -88,6 +107,7 @@ func (m *model) setObserved(values observed) {
 		"fabric_address":     values.FabricAddress,
 		"gpu_count":          values.GPUCount,
 		"driver":             values.Driver,
+		"machine":            values.Machine,
 		"reachable":          values.Reachable,
 	})
 }
@@ -108,5 +128,6 @@ func (m model) observation(values observed) node.Observed {
 		FabricAddress:     values.FabricAddress.ValueString(),
 		GPUs:              int(values.GPUCount.ValueInt64()),
 		Driver:            values.Driver.ValueString(),
+		Machine:           node.Machine{Name: values.Machine.ValueString()},
 	}
 }

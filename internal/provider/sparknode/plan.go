@@ -2,6 +2,9 @@ package sparknode
 
 import (
 	"context"
+	"crypto/rand"
+	"fmt"
+	"strconv"
 
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -20,7 +23,7 @@ func (r *nodeResource) ModifyPlan(ctx context.Context, request resource.ModifyPl
 	var plan, config model
 	response.Diagnostics.Append(request.Plan.Get(ctx, &plan)...)
 	response.Diagnostics.Append(request.Config.Get(ctx, &config)...)
-	if response.Diagnostics.HasError() || plan.unreachableYet() {
+	if response.Diagnostics.HasError() || plan.unreachableYet(ctx) {
 		return
 	}
 	creating := request.State.Raw.IsNull()
@@ -32,9 +35,12 @@ func (r *nodeResource) ModifyPlan(ctx context.Context, request resource.ModifyPl
 	if response.Diagnostics.HasError() {
 		return
 	}
+	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Read, standardTimeout, &response.Diagnostics)
+	defer cancel()
 	if creating {
-		r.planCreate(ctx, &plan, config, response)
+		r.planCreate(ctx, &plan, config, request, response)
 	} else {
+		r.claim(ctx, plan, node.Machine{Name: state.Machine.ValueString()}, request, response)
 		r.planUpdate(ctx, &plan, config, state, response)
 	}
 	if !response.Diagnostics.HasError() {
@@ -44,21 +50,22 @@ func (r *nodeResource) ModifyPlan(ctx context.Context, request resource.ModifyPl
 
 // planCreate looks at the node, so that the plan shows what will be accepted, and what cannot work
 // fails before anything is changed anywhere.
-func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model, response *resource.ModifyPlanResponse) {
+func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
 	host := plan.Host.ValueString()
-	seen, facts, err := r.look(ctx, *plan, config.FabricAddress.ValueString())
+	seen, facts, err := r.look(ctx, config, &response.Diagnostics)
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Root("host"), "plan spark_node "+host, err)
 		return
 	}
+	r.claim(ctx, *plan, seen.Machine, request, response)
 	if config.FabricAddress.IsUnknown() || config.GPUCount.IsUnknown() {
 		return // known once the values they come from are
 	}
-	planned := node.Follow(config.declared(), nil, seen)
+	planned := node.Follow(config.declared(), nil, seen, nil)
 	if unlisted := node.Unlisted(config.declared(), seen, host); unlisted != nil {
 		response.Diagnostics.AddAttributeError(path.Root(unlisted.Attribute), unlisted.Summary, unlisted.Detail)
 	}
-	for _, problem := range node.Problems(planned, seen, host, node.Addresses(facts)) {
+	for _, problem := range node.Problems(planned, seen, host, node.Addresses(facts), nil) {
 		response.Diagnostics.AddAttributeError(path.Root(problem.Attribute), problem.Summary, problem.Detail+" Nothing was changed.")
 	}
 	plan.fill(seen, planned)
@@ -70,18 +77,20 @@ func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model
 func (r *nodeResource) planUpdate(ctx context.Context, plan *model, config, state model, response *resource.ModifyPlanResponse) {
 	values := state.observed(ctx, &response.Diagnostics)
 	seen := state.observation(values)
-	before, pinned := state.accepted(), config.declared()
+	before, pinned, ignored := state.accepted(), config.declared(), plan.ignored(ctx)
 	if pinned.FabricAddress != nil && *pinned.FabricAddress != before.FabricAddress && *pinned.FabricAddress != seen.FabricAddress {
 		// Read judged the address that was accepted so far; this one was never looked for.
-		now, _, err := r.look(ctx, *plan, *pinned.FabricAddress)
+		asked := *plan
+		asked.FabricAddress, asked.Machine = config.FabricAddress, state.Machine
+		now, _, err := r.look(ctx, asked, &response.Diagnostics)
 		if err != nil {
 			shared.Unable(&response.Diagnostics, path.Root("host"), "plan spark_node "+state.Host.ValueString(), err)
 			return
 		}
 		seen = now
 	}
-	planned := node.Follow(pinned, &before, seen)
-	plan.ID, plan.Name, plan.MemoryGiB = state.ID, state.Name, state.MemoryGiB
+	planned := node.Follow(pinned, &before, seen, ignored)
+	plan.ID, plan.Name, plan.Machine, plan.MemoryGiB = state.ID, state.Name, state.Machine, state.MemoryGiB
 	plan.Drift = shared.Strings(nil)
 	if !config.FabricAddress.IsUnknown() {
 		plan.FabricAddress = shared.OrNull(planned.FabricAddress)
@@ -89,12 +98,47 @@ func (r *nodeResource) planUpdate(ctx context.Context, plan *model, config, stat
 	if !config.GPUCount.IsUnknown() {
 		plan.GPUCount = types.Int64Value(int64(planned.GPUs))
 	}
-	values.FabricAddress, values.Reachable = plan.FabricAddress, types.BoolValue(true)
-	values.GPUCount = types.Int64Value(int64(max(planned.GPUs, seen.GPUs))) // a surplus is seen, and stays
-	plan.setObserved(values)
-	for _, problem := range node.Problems(planned, seen, state.Host.ValueString(), "see spark_node.observed") {
+	plan.setObserved(values.planned(*plan, planned, seen, ignored))
+	for _, problem := range node.Problems(planned, seen, state.Host.ValueString(), "see spark_node.observed", ignored) {
 		response.Diagnostics.AddAttributeWarning(path.Root(problem.Attribute), problem.Summary,
 			problem.Detail+" Applying this plan will stop at this node with an error and change nothing that depends on it.")
+	}
+}
+
+// planned is what shall be observed after an apply: what was accepted, and what is ignored as it is.
+func (o observed) planned(plan model, accepted node.Accepted, seen node.Observed, ignored node.Ignored) observed {
+	if !ignored.Has(node.KindReachable) {
+		o.Reachable = types.BoolValue(true)
+	}
+	if !ignored.Has(node.KindFabricAddress) {
+		o.FabricAddress = plan.FabricAddress
+	}
+	if !ignored.Has(node.KindGPUCount) {
+		o.GPUCount = types.Int64Value(int64(max(accepted.GPUs, seen.GPUs))) // a surplus is seen, and stays
+	}
+	if !plan.Machine.IsNull() {
+		o.Machine = plan.Machine
+	}
+	return o
+}
+
+// ticketKey is where the private state keeps what tells this resource from the others: Terraform plans
+// one in several steps and hands this on between them.
+const ticketKey = "ticket"
+
+// claim refuses a machine that another resource of the plan stands for.
+func (r *nodeResource) claim(ctx context.Context, plan model, machine node.Machine, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
+	ticket, diags := request.Private.GetKey(ctx, ticketKey)
+	response.Diagnostics.Append(diags...)
+	if ticket == nil {
+		ticket = []byte(strconv.Quote(rand.Text()))
+	}
+	response.Diagnostics.Append(response.Private.SetKey(ctx, ticketKey, ticket)...)
+	other, why := r.Data.Nodes.Claim(string(ticket), node.Claim{Host: plan.Host.ValueString(), Port: int(plan.Port.ValueInt64()), Machine: machine})
+	if why != "" {
+		response.Diagnostics.AddAttributeError(path.Root("host"), "One machine is declared twice",
+			fmt.Sprintf("The spark_nodes with the hosts %s and %s are one machine: %s. Remove one of them; other resources can refer to the same spark_node. "+
+				"To give a spark_node another name, write a moved block.", other.Host, plan.Host.ValueString(), why))
 	}
 }
 
