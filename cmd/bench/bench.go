@@ -57,6 +57,8 @@ type bench struct {
 	deployed bool
 	// imageRead says that the image's files are in the page cache.
 	imageRead bool
+	// crowd is nil until many nodes are asked for.
+	crowd *crowd
 }
 
 // say reports progress.
@@ -301,6 +303,9 @@ func (b *bench) remove(ctx context.Context, node int, containers, volumes []stri
 
 func (b *bench) shut() {
 	b.pool.Close()
+	if b.crowd != nil {
+		b.crowd.fleet.Close()
+	}
 	for _, one := range b.proxies {
 		_ = one.Close() // it ends with the program anyway
 	}

@@ -18,7 +18,7 @@ import (
 type Figure struct {
 	ID    string  `json:"id"`
 	Value float64 `json:"value"`
-	// Unit is "s", where less is better, or "MB/s" (10^6 bytes), where more is.
+	// Unit is "s" or "logins", where less is better, or "MB/s" (10^6 bytes), where more is.
 	Unit          string  `json:"unit"`
 	Baseline      string  `json:"baseline"`
 	BaselineValue float64 `json:"baseline_value"`
@@ -32,6 +32,9 @@ type Figure struct {
 	FloorWhat    string `json:"floor_what"`
 	// Also are further baselines with their values and ratios, in words.
 	Also string `json:"also,omitempty"`
+	// Parts are the steps of the value one after the other, medians in the figure's unit; in the product
+	// some of them overlap.
+	Parts []Part `json:"parts,omitempty"`
 	// Note is what makes the figure less certain.
 	Note string `json:"note,omitempty"`
 
@@ -44,10 +47,17 @@ type Figure struct {
 	FloorMax    float64 `json:"floor_max"`
 }
 
+// Part is one step.
+type Part struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
 // The units.
 const (
 	seconds    = "s"
 	megabytesS = "MB/s"
+	logins     = "logins"
 )
 
 // side is one way to do a thing.
@@ -66,6 +76,8 @@ type contest struct {
 	value, baseline, floor side
 	// also are further baselines.
 	also []side
+	// parts, if set, measures the steps of the value once a turn, always the same in the same order.
+	parts func(context.Context) ([]Part, error)
 }
 
 // run samples all sides in turns, so that a change of the machine's mood meets all of them. What
@@ -73,6 +85,7 @@ type contest struct {
 func (c contest) run(ctx context.Context, say func(string, ...any)) (Figure, error) {
 	sides := slices.Concat([]side{c.floor, c.baseline}, c.also, []side{c.value})
 	series := make([][]float64, len(sides))
+	var parts [][]Part
 	note := loadNote()
 	start := time.Now()
 	for turn := range c.samples {
@@ -87,6 +100,13 @@ func (c contest) run(ctx context.Context, say func(string, ...any)) (Figure, err
 			series[i] = append(series[i], value)
 			say("%s %d/%d: %s: %s %s", c.id, turn+1, c.samples, one.name, short(value), c.unit)
 		}
+		if c.parts != nil {
+			taken, err := c.parts(ctx)
+			if err != nil {
+				return Figure{}, fmt.Errorf("parts: %w", err)
+			}
+			parts = append(parts, taken)
+		}
 	}
 	floor, baseline, value := series[0], series[1], series[len(series)-1]
 	figure := Figure{
@@ -94,6 +114,10 @@ func (c contest) run(ctx context.Context, say func(string, ...any)) (Figure, err
 		What: c.value.what, BaselineWhat: c.baseline.what, FloorWhat: c.floor.what, Note: note,
 		Samples: len(value), Min: slices.Min(value), Max: slices.Max(value), BaselineMin: slices.Min(baseline), BaselineMax: slices.Max(baseline),
 		FloorMin: slices.Min(floor), FloorMax: slices.Max(floor),
+	}
+	figure.Parts = medians(parts)
+	if c.unit == seconds && figure.Floor > figure.Value {
+		figure.Note = strings.TrimPrefix(figure.Note+"; the floor is above the value, so it measured something else as well: take the figure again", "; ")
 	}
 	figure.Ratio, figure.FloorRatio = round(figure.Value/figure.BaselineValue), round(figure.Value/figure.Floor)
 	var also []string
@@ -103,6 +127,22 @@ func (c contest) run(ctx context.Context, say func(string, ...any)) (Figure, err
 	}
 	figure.Also = strings.Join(also, "; ")
 	return figure, nil
+}
+
+// medians are those of each part over all turns.
+func medians(turns [][]Part) []Part {
+	if len(turns) == 0 {
+		return nil
+	}
+	var all []Part
+	for i, part := range turns[0] {
+		var series []float64
+		for _, turn := range turns {
+			series = append(series, turn[i].Value)
+		}
+		all = append(all, Part{Name: part.Name, Value: round(median(series))})
+	}
+	return all
 }
 
 // timed is a sample in seconds.
@@ -153,6 +193,13 @@ func table(w io.Writer, figures []Figure) {
 		fmt.Fprintf(w, "\n%s: %s\n  baseline: %s: %s\n  floor: %s\n", f.ID, f.What, f.Baseline, f.BaselineWhat, f.FloorWhat)
 		if f.Also != "" {
 			fmt.Fprintf(w, "  also: %s\n", f.Also)
+		}
+		if len(f.Parts) > 0 {
+			var parts []string
+			for _, part := range f.Parts {
+				parts = append(parts, part.Name+" "+short(part.Value))
+			}
+			fmt.Fprintf(w, "  parts, %s: terraform itself %s, %s\n", f.Unit, short(f.Floor), strings.Join(parts, ", "))
 		}
 		if f.Note != "" {
 			fmt.Fprintf(w, "  note: %s\n", f.Note)

@@ -85,7 +85,7 @@ func TestExitCodes(t *testing.T) {
 	t.Chdir(t.TempDir()) // where there is no lab/info
 	for arguments, want := range map[string]string{
 		"":            "bench: cannot start: the lab must be up: make lab\n",
-		"-only speed": "bench: cannot start: there is no figure speed; there are: apply_warm, noop_plan_2n, noop_plan_2n_20ms, gate, weights_copy_2n\n",
+		"-only speed": "bench: cannot start: there is no figure speed; there are: noop_plan_16n, noop_plan_64n, noop_plan_64n_at_once, facts, cluster_up, apply_warm, noop_plan_2n, noop_plan_2n_20ms, ssh_handshakes, gate, weights_copy_2n\n",
 	} {
 		var stdout, stderr strings.Builder
 		if code := run(t.Context(), strings.Fields(arguments), &stdout, &stderr); code != 2 {

@@ -117,11 +117,7 @@ func (q *openQuestion) sample(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		client, err := gcs.New(q.b.nodes[0].DialContext, ray.Address(q.b.cluster(name)), credential)
-		if err != nil {
-			return 0, err
-		}
-		q.client = client
+		q.client = gcs.New(q.b.nodes[0].HTTP(), ray.Address(q.b.cluster(name)), credential)
 		if err := ask(ctx); err != nil {
 			return 0, err
 		}

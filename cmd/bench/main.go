@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 	flags.StringVar(&chosen.provider, "provider", "build/terraform-provider-spark", "the provider's program")
 	flags.StringVar(&only, "only", "", "comma-separated ids of figures; empty measures all")
 	flags.IntVar(&chosen.samples, "samples", 5, "samples of a figure that takes seconds")
-	flags.IntVar(&chosen.rounds, "rounds", 3, "samples of apply_warm at most; it ends after the last that fits into six minutes")
+	flags.IntVar(&chosen.rounds, "rounds", 3, "samples of apply_warm and cluster_up at most; it ends after the last that fits into five minutes")
 	flags.BoolVar(&chosen.alongside, "alongside", false, "measure although other Ray or vLLM containers run on the lab")
 	if err := flags.Parse(arguments); err != nil {
 		return 2
@@ -112,22 +112,34 @@ func measure(ctx context.Context, chosen options, stderr io.Writer) (figures []F
 	return figures, nil
 }
 
-// ids are the figures in the order of measurement: apply_warm leaves the deployment that the others
+// ids are the figures in the order of measurement: apply_warm leaves the deployment that those after it
 // look at.
 func ids() []string {
-	return []string{idApply, idPlan, idPlanFar, idGate, idCopy}
+	return []string{
+		idPlan16, idPlan64, idPlanAtOnce, idFacts, idCluster, idApply,
+		idPlan, idPlanFar, idHandshakes, idGate, idCopy,
+	}
 }
 
 // The figures.
 const (
-	idApply   = "apply_warm"
-	idPlan    = "noop_plan_2n"
-	idPlanFar = "noop_plan_2n_20ms"
-	idGate    = "gate"
-	idCopy    = "weights_copy_2n"
+	idFacts      = "facts"
+	idCluster    = "cluster_up"
+	idApply      = "apply_warm"
+	idPlan       = "noop_plan_2n"
+	idPlanFar    = "noop_plan_2n_20ms"
+	idPlan16     = "noop_plan_16n"
+	idPlan64     = "noop_plan_64n"
+	idPlanAtOnce = "noop_plan_64n_at_once"
+	idHandshakes = "ssh_handshakes"
+	idGate       = "gate"
+	idCopy       = "weights_copy_2n"
 )
 
 // contests are the figures with their sides.
 func (b *bench) contests() []contest {
-	return []contest{b.apply(), b.plan(idPlan, 0), b.plan(idPlanFar, farDelay), b.gate(), b.copy()}
+	return []contest{
+		b.manyPlan(idPlan16, 16, false), b.manyPlan(idPlan64, mostNodes, false), b.manyPlan(idPlanAtOnce, mostNodes, true),
+		b.factsCall(), b.clusterUp(), b.apply(), b.plan(idPlan, 0), b.plan(idPlanFar, farDelay), b.handshakes(), b.gate(), b.copy(),
+	}
 }

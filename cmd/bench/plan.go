@@ -42,7 +42,7 @@ func (b *bench) plan(id string, oneWay time.Duration) contest {
 			if err := ready(ctx, ""); err != nil {
 				return 0, err
 			}
-			return timed(where.idlePlan)(ctx)
+			return timed(func(ctx context.Context) error { return where.idlePlan(ctx) })(ctx)
 		}
 	}
 	line := "no added delay"
@@ -63,6 +63,13 @@ func (b *bench) plan(id string, oneWay time.Duration) contest {
 			name: "terraform plan without resources", sample: terraform(&b.idle),
 			what: "the same command and provider with no resource to look at: start of the processes, schema, configuration",
 		},
+		parts: func(ctx context.Context) ([]Part, error) {
+			defer b.setDelay(0)
+			if err := ready(ctx, ""); err != nil {
+				return nil, err
+			}
+			return b.planParts(ctx)
+		},
 		also: []side{{
 			name: "ssh, one connection a node", sample: by("together.sh"),
 			what: "the same facts by one remote script a node, both nodes at once",
@@ -71,8 +78,8 @@ func (b *bench) plan(id string, oneWay time.Duration) contest {
 }
 
 // idlePlan plans once and takes everything but "no changes" as an error.
-func (w *workspace) idlePlan(ctx context.Context) error {
-	code, output, err := w.run(ctx, "plan", "-input=false", "-detailed-exitcode", "-no-color")
+func (w *workspace) idlePlan(ctx context.Context, flags ...string) error {
+	code, output, err := w.run(ctx, append([]string{"plan", "-input=false", "-detailed-exitcode", "-no-color"}, flags...)...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("terraform plan: %w: %s", err, tail(output))

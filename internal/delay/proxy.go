@@ -14,6 +14,7 @@ type Proxy struct {
 	listener net.Listener
 	target   string
 	oneWay   atomic.Int64 // nanoseconds
+	accepted atomic.Int64
 }
 
 // NewProxy listens on an address of the loopback network, on any port, until ctx ends or Close. Its
@@ -41,6 +42,9 @@ func (p *Proxy) Port() int {
 // are made from now on.
 func (p *Proxy) SetDelay(oneWay time.Duration) { p.oneWay.Store(int64(oneWay)) }
 
+// Connections counts those that were accepted.
+func (p *Proxy) Connections() int64 { return p.accepted.Load() }
+
 // Close stops listening; what is connected goes on.
 func (p *Proxy) Close() error { return p.listener.Close() }
 
@@ -50,6 +54,7 @@ func (p *Proxy) serve(ctx context.Context) {
 		if err != nil {
 			return // closed: nobody connects any more
 		}
+		p.accepted.Add(1)
 		go p.forward(ctx, conn)
 	}
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# up.sh: the same cluster and server by hand, as run_cluster.sh and the playbooks do it: ssh, docker run, `ray status` until
+# up.sh [ray]: the same cluster and server, or the cluster alone, by hand, as run_cluster.sh and the playbooks do it: ssh, docker run, `ray status` until
 # both nodes are there, `docker exec` of vllm serve, curl of /health, one completion. It knows the identity addresses, sleeps
 # nowhere but between two questions (2 s, as the launchers in use do), and checks nothing else.
 set -euo pipefail
@@ -30,6 +30,7 @@ on "$HEAD" "$(ray_container "$HEAD_ADDRESS" "--head --port=$GCS_PORT --include-d
 until_ok 120 'Ray on the head' on "$HEAD" docker exec "$HAND" ray status
 on "$WORKER" "$(ray_container "$WORKER_ADDRESS" "--address=$HEAD_ADDRESS:$GCS_PORT")" >/dev/null
 until_ok 120 'two members' members
+[[ ${1:-} != ray ]] || exit 0
 on "$HEAD" "docker exec -d $HAND sh -c 'exec vllm serve $MODEL --served-model-name $NAME --port $SERVE_PORT --tensor-parallel-size 2 \
   --distributed-executor-backend ray --enforce-eager --max-model-len 512 >/tmp/vllm.log 2>&1'"
 until_ok 300 "/health (docker exec $HAND tail /tmp/vllm.log on $HEAD)" healthy
