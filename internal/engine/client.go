@@ -40,6 +40,7 @@ type docker struct {
 	host     string
 	socket   string
 	dial     Dialer
+	over     http.RoundTripper // in place of connections by dial
 	diagnose Diagnose
 	api      *client.Client
 
@@ -90,7 +91,10 @@ func New(host string, dial func(ctx context.Context, network, address string) (n
 // transport is our own, without a proxy: with HTTP_PROXY set, the library's would send the proxy's
 // credentials to the engine. It repeats requests that are safe to repeat (GET, HEAD) on its own when
 // an idle connection turns out to be broken, and no others.
-func (d *docker) transport() *http.Transport {
+func (d *docker) transport() http.RoundTripper {
+	if d.over != nil {
+		return d.over
+	}
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := d.dial(ctx, "unix", d.socket)

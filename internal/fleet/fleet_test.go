@@ -154,9 +154,8 @@ func TestSilentSocketIsExplained(t *testing.T) {
 		kind  engine.Kind
 		says  string
 	}{
-		"engine down":     {func(h *hosttest.Host) { h.EngineDown(true) }, engine.Down, "no socket at " + engine.DefaultSocket},
-		"no permission":   {func(h *hosttest.Host) { h.DenySocket(true) }, engine.Denied, "user aurora (groups: "},
-		"sshd forbids it": {func(h *hosttest.Host) { h.ForbidForwarding(true) }, engine.Down, "AllowStreamLocalForwarding"},
+		"engine down":   {func(h *hosttest.Host) { h.EngineDown(true) }, engine.Down, "no socket at " + engine.DefaultSocket},
+		"no permission": {func(h *hosttest.Host) { h.DenySocket(true) }, engine.Denied, "user aurora (groups: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host, _, machine := open(t)
@@ -167,6 +166,22 @@ func TestSilentSocketIsExplained(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+func TestForbiddenForwardingIsOfNoConcernToReads(t *testing.T) {
+	host, _, machine := open(t)
+	host.ForbidForwarding(true)
+	if _, err := machine.Containers(t.Context()); err != nil {
+		t.Error(err)
+	}
+	acts, err := machine.Engine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docker *engine.Error
+	if _, err := acts.Version(t.Context()); !errors.As(err, &docker) || docker.Kind != engine.Down || !strings.Contains(err.Error(), "AllowStreamLocalForwarding") {
+		t.Errorf("got %v", err)
 	}
 }
 

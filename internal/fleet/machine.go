@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
@@ -18,9 +20,8 @@ import (
 // shall not wait for three time-outs in one refresh.
 const failureMemory = 15 * time.Second
 
-// containerPrefixes are the names that our containers have, so that one which somebody made by
-// hand in our place is seen too.
-var containerPrefixes = []string{"ray-", "vllm-"}
+// programIdle gives unused channels to programs back.
+const programIdle = time.Minute
 
 // machine implements Machine.
 type machine struct {
@@ -35,8 +36,11 @@ type machine struct {
 
 	agent      once[agent.Agent]
 	engine     once[engine.Engine]
+	reads      once[engine.Engine] // of one look
 	facts      once[agent.Facts]
 	containers once[[]engine.Container]
+	changes    atomic.Int64
+	programs   *programs
 	imagesLock sync.Mutex
 	images     map[string]engine.Image
 }
@@ -50,7 +54,9 @@ func (c Connection) key() string {
 }
 
 func newMachine(connection Connection, config sshx.Config) *machine {
-	return &machine{connection: connection, config: config, images: map[string]engine.Image{}}
+	m := &machine{connection: connection, config: config, images: map[string]engine.Image{}}
+	m.programs = newPrograms(m)
+	return m
 }
 
 // Host implements Machine.
@@ -74,7 +80,7 @@ func (m *machine) connected(ctx context.Context) (sshx.Client, error) {
 	if failed != nil && time.Since(failedAt) < failureMemory {
 		return nil, failed
 	}
-	client, err := sshx.Dial(ctx, m.config)
+	client, err := m.open(ctx)
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if err != nil {
@@ -85,6 +91,24 @@ func (m *machine) connected(ctx context.Context) (sshx.Client, error) {
 	}
 	m.client, m.failed = client, nil
 	return client, nil
+}
+
+// open makes the connection; to the machine that we run on there is nothing to dial.
+func (m *machine) open(ctx context.Context) (sshx.Client, error) {
+	if m.connection.Transport == TransportLocal {
+		return sshx.Local(m.connection.Host), nil
+	}
+	return sshx.Dial(ctx, m.config)
+}
+
+// Warnings implements Machine.
+func (m *machine) Warnings() []string {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if m.client == nil {
+		return nil
+	}
+	return m.client.Warnings()
 }
 
 // reset forgets everything that hung on a lost connection.
@@ -108,7 +132,14 @@ func (m *machine) Agent(ctx context.Context) (agent.Agent, error) {
 		_ = ended.Close() // there is nothing left to lose
 	}
 	return m.agent.get(ctx, func(ctx context.Context) (agent.Agent, error) {
-		return client.Start(ctx, m.connection.Host, starter(ssh), client.Options{Folder: m.connection.AgentDir})
+		request, before := m.containersRequest(), m.changes.Load()
+		helper, err := client.Start(ctx, m.connection.Host, starter(ssh), client.Options{
+			Folder: m.connection.AgentDir, Facts: true, Containers: &request,
+		})
+		if err == nil && m.changes.Load() != before {
+			helper.Forget()
+		}
+		return helper, err
 	})
 }
 
@@ -123,16 +154,25 @@ func hasEnded(helper agent.Agent) bool {
 
 // Engine implements Machine.
 func (m *machine) Engine(ctx context.Context) (engine.Engine, error) {
-	if _, err := m.connected(ctx); err != nil {
+	if err := m.Writable(ctx); err != nil {
 		return nil, err
+	}
+	if helper, known := m.agent.peek(); known {
+		helper.Forget() // Who asks for this is about to change something.
 	}
 	return m.engine.get(ctx, func(context.Context) (engine.Engine, error) {
 		return engine.New(m.connection.Host, m.DialContext, m.connection.Socket, engine.WithDiagnose(m.diagnoseSocket))
 	})
 }
 
+// HTTP implements Machine.
+func (m *machine) HTTP() http.RoundTripper { return m.programs }
+
 // DialContext implements Machine.
 func (m *machine) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if err := m.Writable(ctx); err != nil {
+		return nil, err
+	}
 	ssh, err := m.connected(ctx)
 	if err != nil {
 		return nil, err
@@ -154,11 +194,11 @@ func (m *machine) Facts(ctx context.Context) (agent.Facts, error) {
 // Containers implements Machine.
 func (m *machine) Containers(ctx context.Context) ([]engine.Container, error) {
 	return m.containers.get(ctx, func(ctx context.Context) ([]engine.Container, error) {
-		docker, err := m.Engine(ctx)
+		docker, err := m.reads.get(ctx, m.reader)
 		if err != nil {
 			return nil, err
 		}
-		return docker.Containers(ctx, LabelResource, containerPrefixes...)
+		return docker.Containers(ctx, LabelResource, agent.RayNamePrefix, agent.ServeNamePrefix)
 	})
 }
 
@@ -170,7 +210,7 @@ func (m *machine) Image(ctx context.Context, reference string) (engine.Image, er
 	if ok {
 		return known, nil
 	}
-	docker, err := m.Engine(ctx)
+	docker, err := m.reads.get(ctx, m.reader)
 	if err != nil {
 		return engine.Image{}, err
 	}
@@ -186,7 +226,12 @@ func (m *machine) Image(ctx context.Context, reference string) (engine.Image, er
 
 // Changed implements Machine.
 func (m *machine) Changed() {
+	m.changes.Add(1)
+	if helper, known := m.agent.peek(); known {
+		helper.Forget()
+	}
 	m.facts.forget()
+	m.reads.forget()
 	m.containers.forget()
 	m.imagesLock.Lock()
 	defer m.imagesLock.Unlock()

@@ -58,6 +58,13 @@ func (o *once[T]) forget() {
 	o.value, o.filled, o.flight = zero, false, nil
 }
 
+// peek returns the value if there is one.
+func (o *once[T]) peek() (value T, ok bool) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return o.value, o.filled
+}
+
 // discard drops the value if it is stale, and returns it.
 func (o *once[T]) discard(stale func(T) bool) (dropped T, ok bool) {
 	o.mutex.Lock()

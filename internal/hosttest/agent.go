@@ -17,9 +17,9 @@ func isAgent(command string) bool {
 	return strings.Contains(command, "spark-agent") && strings.Contains(command, "serve")
 }
 
-// serveAgent runs the real agent's server on a session, with this host as its machine. It returns
-// the exit code.
-func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel) int {
+// serveAgent runs the real agent's server on a session, with this host as its machine; restricted is
+// with --read-only. It returns the exit code.
+func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel, restricted bool) int {
 	h.fleet.mu.Lock()
 	groups := h.groups()
 	h.fleet.mu.Unlock()
@@ -28,7 +28,7 @@ func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel) int {
 		Hostname: h.name, Architecture: "arm64", Kernel: kernelVersion,
 		User:       &agent.User{Name: User, UID: 1000, GID: 1000, Home: h.Home(), Groups: groups},
 		Interfaces: h.interfaces, NvidiaSMI: h.nvidiaSMI, Listening: h.listeningPorts,
-		FreeBytes:  h.free,
+		FreeBytes: h.free, Dial: h.dial, ReadOnly: restricted, DockerSocket: dockerSocket,
 		Executable: filepath.Join(h.root, h.Home(), ".cache/spark-stack/spark-agent-0123456789ab"),
 	})
 	if err != nil && ctx.Err() == nil {

@@ -13,7 +13,12 @@ import (
 const dockerSocket = "/var/run/docker.sock"
 
 // open answers a request for a channel.
-func (s *sshServer) open(ctx context.Context, request ssh.NewChannel) {
+func (s *sshServer) open(ctx context.Context, request ssh.NewChannel, restricted bool) {
+	if restricted && request.ChannelType() != "session" {
+		s.forwards.Add(1)
+		_ = request.Reject(ssh.Prohibited, "open failed")
+		return
+	}
 	switch request.ChannelType() {
 	case "session":
 		s.sessions.Add(1)
@@ -21,7 +26,7 @@ func (s *sshServer) open(ctx context.Context, request ssh.NewChannel) {
 		if err != nil {
 			return
 		}
-		s.session(ctx, channel, requests)
+		s.session(ctx, channel, requests, restricted)
 	case "direct-streamlocal@openssh.com":
 		s.forwards.Add(1)
 		s.openSocket(request)

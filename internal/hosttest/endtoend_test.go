@@ -44,28 +44,25 @@ func TestProductReadsTheCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := gcs.New(c.DialContext, "127.0.100.11:6379", gcs.Credential{})
+	line := gcs.Transport(c.DialContext)
+	defer line.CloseIdleConnections()
+	table, err := gcs.New(line, "127.0.100.11:6379", gcs.Credential{}).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Close() }()
-	table, err := client.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	type line struct {
+	type row struct {
 		Address, Hostname string
 		Alive, Head       bool
 		GPUs, Used        int
 		Offers            bool
 	}
-	var got []line
+	var got []row
 	for _, node := range table.Nodes {
-		got = append(got, line{
+		got = append(got, row{
 			node.Address, node.Hostname, node.Alive, node.Head, node.GPUs(), node.GPUsUsed(), node.Offers(node.Address),
 		})
 	}
-	want := []line{
+	want := []row{
 		{"127.0.100.11", "aurora-1", true, true, 1, 1, true},
 		{"127.0.100.12", "aurora-2", false, false, 0, 0, false},
 	}

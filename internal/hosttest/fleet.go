@@ -81,6 +81,8 @@ type Fleet struct {
 	hosts  []*Host
 	port   int
 	key    ssh.PublicKey
+	// lookKey is the one that may only look.
+	lookKey ssh.PublicKey
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -150,7 +152,7 @@ func start(t reporter, dir string, n int, options ...Option) (*Fleet, error) {
 
 // begin makes the hosts and opens their ports.
 func (f *Fleet) begin(n int) error {
-	if err := f.makeKey(); err != nil {
+	if err := f.makeKeys(); err != nil {
 		return fmt.Errorf("make the login key: %w", err)
 	}
 	for i := range n {
@@ -292,19 +294,28 @@ func (f *Fleet) await(ctx context.Context, look func() bool) error {
 	}
 }
 
-func (f *Fleet) makeKey() error {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
+func (f *Fleet) makeKeys() (err error) {
+	if f.key, err = makeKey(f.PrivateKeyFile()); err != nil {
 		return err
 	}
-	if f.key, err = ssh.NewPublicKey(public); err != nil {
-		return err
+	f.lookKey, err = makeKey(f.ReadOnlyKeyFile())
+	return err
+}
+
+// makeKey writes a new private key to a file.
+func makeKey(file string) (ssh.PublicKey, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
 	}
 	block, err := ssh.MarshalPrivateKey(private, User)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(f.PrivateKeyFile(), pem.EncodeToMemory(block), 0o600)
+	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+		return nil, err
+	}
+	return ssh.NewPublicKey(public)
 }
 
 func (f *Fleet) writeKnownHosts() error {

@@ -8,7 +8,7 @@ import (
 )
 
 // session serves one session channel: a single exec, ended with the channel.
-func (s *sshServer) session(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request) {
+func (s *sshServer) session(ctx context.Context, channel ssh.Channel, requests <-chan *ssh.Request, restricted bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var work sync.WaitGroup
@@ -22,7 +22,7 @@ func (s *sshServer) session(ctx context.Context, channel ssh.Channel, requests <
 			_ = request.Reply(ok, nil) // A failed reply means that the connection ended.
 			if ok {
 				started = true
-				work.Go(func() { s.exec(ctx, channel, payload.Command) })
+				work.Go(func() { s.exec(ctx, channel, payload.Command, restricted) })
 			}
 		case "env":
 			_ = request.Reply(false, nil) // As sshd without AcceptEnv.
@@ -39,10 +39,10 @@ func (s *sshServer) session(ctx context.Context, channel ssh.Channel, requests <
 }
 
 // exec runs a command line and ends the session with its code.
-func (s *sshServer) exec(ctx context.Context, channel ssh.Channel, command string) {
+func (s *sshServer) exec(ctx context.Context, channel ssh.Channel, command string, restricted bool) {
 	defer func() { _ = channel.Close() }()
-	if isAgent(command) {
-		code := s.host.serveAgent(ctx, channel)
+	if restricted || isAgent(command) {
+		code := s.host.serveAgent(ctx, channel, restricted)
 		sendExit(channel, code)
 		return
 	}

@@ -205,9 +205,14 @@ func (s *sshServer) login(conn net.Conn) {
 	config := &ssh.ServerConfig{
 		ServerVersion: "SSH-2.0-OpenSSH_9.6p1 Ubuntu-3ubuntu13.14",
 		PublicKeyCallback: func(meta ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			fleet := s.host.fleet
+			restricted := bytes.Equal(key.Marshal(), fleet.lookKey.Marshal())
 			if meta.User() != User || s.host.faults().denyUser ||
-				!bytes.Equal(key.Marshal(), s.host.fleet.key.Marshal()) {
+				!restricted && !bytes.Equal(key.Marshal(), fleet.key.Marshal()) {
 				return nil, fmt.Errorf("key is not authorized for %s", meta.User())
+			}
+			if restricted {
+				return &ssh.Permissions{Extensions: map[string]string{restriction: ""}}, nil
 			}
 			return &ssh.Permissions{}, nil
 		},
@@ -226,8 +231,9 @@ func (s *sshServer) login(conn net.Conn) {
 	defer work.Wait()
 	defer cancel()
 	work.Go(func() { s.answerGlobal(requests) })
+	_, restricted := server.Permissions.Extensions[restriction]
 	for channel := range channels {
-		work.Go(func() { s.open(ctx, channel) })
+		work.Go(func() { s.open(ctx, channel, restricted) })
 	}
 	_ = server.Close()
 }

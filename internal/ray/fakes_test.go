@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -249,7 +250,13 @@ func (h *fakeHost) Engine(context.Context) (engine.Engine, error) {
 	return &fakeEngine{host: h}, h.down
 }
 
-func (h *fakeHost) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (h *fakeHost) HTTP() http.RoundTripper {
+	transport := gcs.Transport(h.dial)
+	transport.DisableKeepAlives = true // Nobody closes it.
+	return transport
+}
+
+func (h *fakeHost) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	h.world.mu.Lock()
 	listens := h.listens()
 	h.world.mu.Unlock()

@@ -149,10 +149,17 @@ func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 	return table, err, nil
 }
 
-// lost says whether the way to the GCS failed, and not the GCS: SSH itself, or its forwarding.
+// lost says whether the way to the GCS failed, and not the GCS: SSH itself, or the agent that asks.
 func lost(err error) bool {
 	var ssh *sshx.Error
-	return errors.As(err, &ssh) && ssh.Kind != sshx.ConnectFailed && !errors.Is(err, context.DeadlineExceeded)
+	var helper *agent.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &helper):
+		return helper.Code != agent.RefusedConnect && helper.Code != agent.RefusedBroken
+	}
+	return errors.As(err, &ssh) && ssh.Kind != sshx.ConnectFailed
 }
 
 // onEach runs an act on every member at once and joins what failed, in the members' order.

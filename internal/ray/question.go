@@ -50,21 +50,11 @@ const askAgain = 2
 // ask puts the gate's question to the GCS at address, through the connection of the head's machine.
 func ask(ctx context.Context, machine fleet.Machine, address string, shown gcs.Credential) (gcs.Table, error) {
 	for again := 0; ; again++ {
-		table, err := askOnce(ctx, machine, address, shown)
+		table, err := gcs.New(machine.HTTP(), address, shown).Status(ctx)
 		if !silent(err) || again == askAgain || ctx.Err() != nil {
 			return table, err
 		}
 	}
-}
-
-// askOnce asks on a connection of its own.
-func askOnce(ctx context.Context, machine fleet.Machine, address string, shown gcs.Credential) (table gcs.Table, err error) {
-	client, err := gcs.New(machine.DialContext, address, shown)
-	if err != nil {
-		return table, err
-	}
-	table, err = client.Status(ctx)
-	return table, errors.Join(err, client.Close())
 }
 
 // Ask puts the gate's question to the GCS of a declared cluster, through its head's machine.

@@ -64,8 +64,7 @@ func (a *applier) start(ctx context.Context, member Member, machine fleet.Machin
 	return nil
 }
 
-// awaitPort proves that nothing listens on the GCS port: Ray's GCS would share it without an error,
-// and workers would reach one or the other.
+// awaitPort proves that nothing listens on the GCS port.
 func (a *applier) awaitPort(ctx context.Context, head Member, machine fleet.Machine) error {
 	step := fmt.Sprintf("check that port %d is free", a.spec.port())
 	deadline := time.Now().Add(portTimeout)
@@ -79,18 +78,12 @@ func (a *applier) awaitPort(ctx context.Context, head Member, machine fleet.Mach
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return portTaken(head, a.spec.port(), step)
+			return portTaken(head, a.spec.port(), step, a.before[head.Host])
 		}
 		if err := pause(ctx, pollEvery); err != nil {
 			return &Error{Host: head.Host, Step: step, Cause: err}
 		}
 	}
-}
-
-// portTaken says who might hold the port.
-func portTaken(head Member, port int, step string) error {
-	return &Error{Host: head.Host, Step: step, Cause: fmt.Errorf("something on %s listens on port %d already", head.label(), port),
-		Advice: fmt.Sprintf("Another Ray or a Redis, usually; see it with: ss -ltnp sport = :%d. Stop it, or set another port on the cluster.", port)}
 }
 
 // await waits until the gate is passed.
@@ -127,17 +120,14 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 	if err != nil {
 		return err
 	}
-	client, err := gcs.New(machine.DialContext, Address(a.spec), shown)
-	if err != nil {
-		return err
-	}
+	client := gcs.New(machine.HTTP(), Address(a.spec), shown)
 	deadline := time.Now().Add(limit)
 	waiting := ""
 	ended := func(err error) error {
 		if waiting != "" {
 			err = fmt.Errorf("%w; the last answer: %s", err, waiting)
 		}
-		return errors.Join(err, client.Close())
+		return err
 	}
 	for {
 		table, answer := client.Status(ctx)
@@ -147,21 +137,21 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 		}
 		switch {
 		case answer == nil && len(findings) == 0:
-			return client.Close()
+			return nil
 		case ctx.Err() != nil:
 			return ended(ctx.Err())
 		case unauthenticated(answer), answer != nil && lost(answer):
-			return errors.Join(answer, client.Close())
+			return answer
 		}
 		if err := a.alive(ctx, members); err != nil {
-			return errors.Join(err, client.Close())
+			return err
 		}
 		if why := (&GateError{Findings: findings, Unanswered: answer}).Error(); why != waiting {
 			waiting = why
 			a.progress("waiting: " + why)
 		}
 		if time.Now().After(deadline) {
-			return errors.Join(&GateError{Findings: findings, Unanswered: answer}, client.Close())
+			return &GateError{Findings: findings, Unanswered: answer}
 		}
 		if err := pause(ctx, pollEvery); err != nil {
 			return ended(err)

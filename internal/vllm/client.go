@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -22,9 +21,6 @@ const (
 	bodyLimit = 1 << 20
 )
 
-// Dialer opens a connection as seen from the node.
-type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
-
 // StatusError is an answer of the server that is not 200.
 type StatusError struct {
 	Path   string
@@ -38,19 +34,16 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered %d: %s", e.Path, e.Status, e.Message)
 }
 
-// Client asks one server. It has a transport of its own, without a proxy.
+// Client asks one server.
 type Client struct {
 	http *http.Client
 	base string
 }
 
-// NewClient asks the server at an address through a dialer.
-func NewClient(dial Dialer, address string) *Client {
-	return &Client{base: "http://" + address, http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
+// NewClient asks the server at an address over a transport: a fleet's machine.
+func NewClient(transport http.RoundTripper, address string) *Client {
+	return &Client{base: "http://" + address, http: &http.Client{Transport: transport}}
 }
-
-// Close gives idle connections back.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Health is nil if /health answers 200. That is no proof that the server can complete anything.
 func (c *Client) Health(ctx context.Context) error {

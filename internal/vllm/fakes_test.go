@@ -155,7 +155,11 @@ func (w *world) now() (moment, string) {
 	return current, log
 }
 
-func (w *world) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+func (w *world) HTTP() http.RoundTripper {
+	return &http.Transport{DialContext: w.dial, DisableKeepAlives: true}
+}
+
+func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	current, _ := w.now()
 	if current.api == nil || current.status != "" {
 		return nil, errors.New("connection refused: " + address)

@@ -79,7 +79,6 @@ func LookServer(ctx context.Context, spec Spec, machines Machines) (Server, erro
 // asked about once more, because a node that swaps while a model loads may be slow for a moment.
 func (s Spec) healthy(ctx context.Context, machine fleet.Machine) bool {
 	client := s.client(machine)
-	defer client.Close()
 	err := client.Health(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 		return err == nil
@@ -94,7 +93,7 @@ func (s Spec) healthy(ctx context.Context, machine fleet.Machine) bool {
 
 // client asks this deployment's server on its node.
 func (s Spec) client(machine fleet.Machine) *Client {
-	return NewClient(machine.DialContext, s.Listen())
+	return NewClient(machine.HTTP(), s.Listen())
 }
 
 // Hosts are the members as the weights need them: the head first, each with the model's place there.

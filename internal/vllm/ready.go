@@ -39,7 +39,6 @@ type watcher struct {
 // listed and one completion came back.
 func (s *starter) ready(ctx context.Context) error {
 	w := &watcher{starter: s, client: s.spec.client(s.machine)}
-	defer w.client.Close()
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for {

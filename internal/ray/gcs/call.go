@@ -25,7 +25,7 @@ const maxReply = 32 << 20
 const clusterHeader = "X-Spark-Ray-Token"
 
 // Transport reaches a GCS over connections that dial opens.
-func Transport(dial Dialer) http.RoundTripper {
+func Transport(dial Dialer) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Transport{

@@ -48,15 +48,9 @@ func ask(t *testing.T, config gcstest.Config, token string) (gcs.Table, error) {
 	t.Helper()
 	server := gcstest.Start(config)
 	defer server.Close()
-	client, err := gcs.New(server.Dial, address, gcs.Credential{Token: token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := client.Status(t.Context())
-	if closeErr := client.Close(); closeErr != nil {
-		t.Error(closeErr)
-	}
-	return table, err
+	line := gcs.Transport(server.Dial)
+	defer line.CloseIdleConnections()
+	return gcs.New(line, address, gcs.Credential{Token: token}).Status(t.Context())
 }
 
 func TestStatus(t *testing.T) {
@@ -117,19 +111,11 @@ func TestSilent(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	client, err := gcs.New(func(context.Context, string, string) (net.Conn, error) {
+	client := gcs.New(gcs.Transport(func(context.Context, string, string) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	}, address, gcs.Credential{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	}), address, gcs.Credential{})
 	start := time.Now()
-	_, err = client.Status(t.Context())
+	_, err := client.Status(t.Context())
 	wantKind(t, err, gcs.Unreachable)
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("the cause is lost: %v", err)
@@ -141,7 +127,7 @@ func TestUnreachable(t *testing.T) {
 
 // TestNotGRPC has a listener that greets like another protocol.
 func TestNotGRPC(t *testing.T) {
-	client, err := gcs.New(func(context.Context, string, string) (net.Conn, error) {
+	client := gcs.New(gcs.Transport(func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {
 			buffer := make([]byte, 256)
@@ -150,31 +136,21 @@ func TestNotGRPC(t *testing.T) {
 			_ = theirs.Close()
 		}()
 		return ours, nil
-	}, address, gcs.Credential{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = client.Status(t.Context())
+	}), address, gcs.Credential{})
+	_, err := client.Status(t.Context())
 	wantKind(t, err, gcs.Unparsable)
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestCancelled(t *testing.T) {
 	server := gcstest.Start(gcstest.Config{Mute: true})
 	defer server.Close()
-	client, err := gcs.New(server.Dial, address, gcs.Credential{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := gcs.Transport(server.Dial)
+	defer line.CloseIdleConnections()
+	client := gcs.New(line, address, gcs.Credential{})
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if _, err := client.Status(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-	if err := client.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -1,0 +1,40 @@
+package hosttest
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// restriction marks the connections of the key that may only look.
+const restriction = "only-look@hosttest"
+
+// ReadOnlyKeyFile is the path of a key whose line in authorized_keys is, on every host,
+// restrict,command="spark-agent serve --read-only".
+func (f *Fleet) ReadOnlyKeyFile() string { return filepath.Join(f.dir, "id_ed25519_look") }
+
+// dial opens a connection as a program on the host does.
+func (h *Host) dial(_ context.Context, network, address string) (net.Conn, error) {
+	failed := func(call error) error {
+		return &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", call)}
+	}
+	listener := h.engine.listener
+	switch faults := h.faults(); {
+	case network == "unix" && (faults.engineDown || address != dockerSocket):
+		return nil, failed(syscall.ENOENT)
+	case network == "unix" && faults.denySocket:
+		return nil, failed(syscall.EACCES)
+	case network != "unix":
+		name, port := splitHostPort(address)
+		if listener, _ = h.route(name, port); listener == nil {
+			return nil, failed(syscall.ECONNREFUSED)
+		}
+	}
+	conn, err := listener.dial()
+	if err != nil {
+		return nil, failed(syscall.ECONNREFUSED)
+	}
+	return conn, nil
+}
