@@ -299,8 +299,8 @@ func TestDestroy(t *testing.T) {
 		if err := Destroy(t.Context(), spec, w.machines, nil); err != nil {
 			t.Fatal(err)
 		}
-		wantJournal(t, w, "aurora-1: remove vllm-chat", "aurora-2: remove ray-pair", "aurora-2: remove volume ray-pair-tmp",
-			"aurora-1: remove ray-pair", "aurora-1: remove volume ray-pair-tmp")
+		wantJournal(t, w, "aurora-1: remove vllm-chat", "aurora-2: remove ray-pair", "aurora-2: remove volume ray-pair-tmp", "aurora-2: remove volume ray-pair-cache",
+			"aurora-1: remove ray-pair", "aurora-1: remove volume ray-pair-tmp", "aurora-1: remove volume ray-pair-cache")
 		if err := Destroy(t.Context(), spec, w.machines, nil); err != nil {
 			t.Error(err)
 		}
@@ -315,7 +315,7 @@ func TestDestroyAWorker(t *testing.T) {
 		if err := Destroy(t.Context(), withoutHead(spec), w.machines, nil); err != nil {
 			t.Fatal(err)
 		}
-		wantJournal(t, w, "aurora-2: ray stop", "aurora-2: remove ray-pair", "aurora-2: remove volume ray-pair-tmp")
+		wantJournal(t, w, "aurora-2: ray stop", "aurora-2: remove ray-pair", "aurora-2: remove volume ray-pair-tmp", "aurora-2: remove volume ray-pair-cache")
 		spec.Members = spec.Members[:1]
 		if lines := Lines(Want(spec), w.look(t, spec).Nodes); len(lines) > 0 {
 			t.Errorf("the rest must go on: %q", lines)

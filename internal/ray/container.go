@@ -21,6 +21,13 @@ const SharedMemory = 10 << 30
 // TempDir is Ray's own folder in its containers.
 const TempDir = "/tmp/ray"
 
+// CacheDir is root's cache folder in the containers, where vLLM, torch and FlashInfer keep what they
+// compile. Triton's own is beside it and is moved in. What an image brings there is copied into a new
+// volume by the engine.
+const CacheDir = "/root/.cache"
+
+const tritonCache = "TRITON_CACHE_DIR"
+
 // infiniband is the folder of the RDMA devices.
 const infiniband = "/dev/infiniband"
 
@@ -30,6 +37,7 @@ func defaults() map[string]string {
 	return map[string]string{
 		"RAY_memory_monitor_refresh_ms":   "0",
 		"RAY_num_prestart_python_workers": "0",
+		tritonCache:                       CacheDir + "/triton",
 	}
 }
 
@@ -51,7 +59,10 @@ func ContainerSpec(spec Spec, member Member, facts agent.Facts) (engine.Containe
 	container := engine.ContainerSpec{
 		Name: ContainerName(spec.Name), Image: spec.Image,
 		Entrypoint: []string{}, Command: Command(spec, member), Env: env,
-		Mounts:      []engine.Mount{{Source: VolumeName(spec.Name), Target: TempDir, Volume: true}},
+		Mounts:      []engine.Mount{
+			{Source: VolumeName(spec.Name), Target: TempDir, Volume: true},
+			{Source: CacheName(spec.Name), Target: CacheDir, Volume: true},
+		},
 		NetworkMode: "host", IPCMode: "shareable", SharedMemory: SharedMemory,
 		AllGPUs: member.GPUs > 0,
 	}

@@ -95,6 +95,10 @@ func ContainerName(cluster string) string { return "ray-" + cluster }
 // container beside it: the two meet over sockets in there.
 func VolumeName(cluster string) string { return "ray-" + cluster + "-tmp" }
 
+// CacheName is the name of the volume that keeps what was compiled on a node: the first kernels of a
+// model take minutes (17 have been seen), and each new container would compile them again.
+func CacheName(cluster string) string { return "ray-" + cluster + "-cache" }
+
 // Address is where the GCS listens, "192.168.200.12:6379"; empty while the head's is unknown.
 func Address(spec Spec) string {
 	head, found := spec.head()

@@ -29,11 +29,12 @@ func TestContainerSpec(t *testing.T) {
 		Env: map[string]string{
 			"NCCL_DEBUG": "INFO", "RAY_memory_monitor_refresh_ms": "250", "RAY_num_prestart_python_workers": "0",
 			"VLLM_HOST_IP": "192.168.200.13", "RAY_NODE_IP_ADDRESS": "192.168.200.13", "RAY_OVERRIDE_NODE_IP_ADDRESS": "192.168.200.13",
-			"RAY_AUTH_MODE": "disabled", "RAY_ADDRESS": "192.168.200.12:6379", "GLOO_SOCKET_IFNAME": "enp1s0f0np0", "NCCL_SOCKET_IFNAME": "=enp1s0f0np0",
+			"RAY_AUTH_MODE": "disabled", "TRITON_CACHE_DIR": "/root/.cache/triton", "RAY_ADDRESS": "192.168.200.12:6379", "GLOO_SOCKET_IFNAME": "enp1s0f0np0", "NCCL_SOCKET_IFNAME": "=enp1s0f0np0",
 			"TP_SOCKET_IFNAME": "enp1s0f0np0", "UCX_NET_DEVICES": "enp1s0f0np0", "NCCL_IB_HCA": "=rocep1s0f0", "NCCL_IB_GID_INDEX": "3",
 		},
 		Mounts: []engine.Mount{
 			{Source: "ray-pair-tmp", Target: "/tmp/ray", Volume: true},
+			{Source: "ray-pair-cache", Target: "/root/.cache", Volume: true},
 			{Source: "/home/aurora/models", Target: "/home/aurora/models", ReadOnly: true},
 		},
 		NetworkMode: "host", IPCMode: "shareable", SharedMemory: 10 << 30, AllGPUs: true,

@@ -116,6 +116,7 @@ func ContainerSpec(spec Spec, node Node) (engine.ContainerSpec, error) {
 		Mounts: []engine.Mount{
 			{Source: folder, Target: folder, ReadOnly: true},
 			{Source: ray.VolumeName(spec.Cluster.Name), Target: sharedFolder, Volume: true},
+			{Source: ray.CacheName(spec.Cluster.Name), Target: ray.CacheDir, Volume: true},
 		},
 		NetworkMode: "host",
 		IPCMode:     "container:" + ray.ContainerName(spec.Cluster.Name),

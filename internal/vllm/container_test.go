@@ -34,7 +34,7 @@ func TestContainerSpec(t *testing.T) {
 			"VLLM_RPC_BASE_PATH": "/tmp/ray", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "0", "NCCL_DEBUG": "INFO",
 			"VLLM_ENGINE_READY_TIMEOUT_S": "3600", "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "1800",
 		},
-		Mounts:      []engine.Mount{{Source: "/models", Target: "/models", ReadOnly: true}, {Source: "ray-pair-tmp", Target: "/tmp/ray", Volume: true}},
+		Mounts:      []engine.Mount{{Source: "/models", Target: "/models", ReadOnly: true}, {Source: "ray-pair-tmp", Target: "/tmp/ray", Volume: true}, {Source: "ray-pair-cache", Target: "/root/.cache", Volume: true}},
 		NetworkMode: "host", IPCMode: "container:ray-pair", PIDMode: "container:ray-pair", AllGPUs: true,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(engine.ContainerSpec{}, "Labels")); diff != "" {

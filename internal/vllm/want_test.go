@@ -20,7 +20,7 @@ func TestLinesAndDecide(t *testing.T) {
 		"exited": {func(s *Server) { s.Container, s.ExitCode, s.Healthy = "exited", 137, false }, session,
 			[]string{"server container is exited (exit code 137), should be running"}, "container is exited (exit code 137)"},
 		"killed for memory": {func(s *Server) { s.Container, s.ExitCode, s.OOMKilled, s.Healthy = "exited", 137, true, false }, session,
-			[]string{"server container is exited (exit code 137, killed for lack of memory), should be running"}, "container is exited (exit code 137, out of memory)"},
+			[]string{"server container is exited (exit code 137, killed for lack of memory), should be running"}, "container is exited (exit code 137, killed for lack of memory)"},
 		"paused":        {func(s *Server) { s.Container = "paused" }, session, []string{"server container is paused, should be running"}, "container is paused"},
 		"unhealthy":     {func(s *Server) { s.Healthy = false }, session, []string{"server does not answer /health"}, "/health is not answered"},
 		"another image": {func(s *Server) { s.Image = "vllm:0" }, session, []string{"served by another image, vllm:0"}, "image differs"},
