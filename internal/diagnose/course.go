@@ -34,6 +34,16 @@ var (
 	kernelLine  = regexp.MustCompile(`Linux version (\S+)`)
 )
 
+// courseMarks are the literal texts of the lines that marks and progress know.
+func courseMarks() []string {
+	return []string{
+		"Application startup complete", "vLLM API server version", "INFO:     Shutting down", "Received SIGTERM", "KeyboardInterrupt: terminated",
+		"Finished server process", "Received signal 15", "Received SIGINT", ", ip=", "Connecting to existing Ray cluster", "nNodes ", "nnodes",
+		"fastsafetensors", "Linux version ", "%|", "checkpoint shards:", "Capturing CUDA graph", "Graph capturing finished", "init engine (profile",
+		"No available shared memory broadcast block found",
+	}
+}
+
 // marks notes where a log stands.
 func (s *source) marks(text string) {
 	switch {
@@ -46,7 +56,7 @@ func (s *source) marks(text string) {
 		strings.Contains(text, "Finished server process"), strings.Contains(text, "Received signal 15"), strings.Contains(text, "Received SIGINT"):
 		s.stopping, s.stopped = true, max(s.now, 1)
 	}
-	s.spread = s.spread || strings.Contains(text, ", ip=") || strings.Contains(text, "Connecting to existing Ray cluster") || multiNode.MatchString(text)
+	s.spread = s.spread || strings.Contains(text, ", ip=") || strings.Contains(text, "Connecting to existing Ray cluster") || strings.Contains(text, "odes") && multiNode.MatchString(text)
 	s.fast = s.fast || strings.Contains(text, "fastsafetensors")
 	if strings.Contains(text, "Linux version ") {
 		if match := kernelLine.FindStringSubmatch(text); match != nil {

@@ -186,7 +186,7 @@ func placement(hit Hit, evidence Evidence) Answer {
 		return noFreeGPU(asked, evidence)
 	}
 	row := 0
-	cause := fmt.Sprintf("vLLM asks Ray for a GPU on the node %s (its VLLM_HOST_IP), and Ray knows no node by that address: it was most likely registered by its management address.", asked[1])
+	cause := fmt.Sprintf("vLLM asks Ray for a GPU on the node %s (its VLLM_HOST_IP), and Ray knows no node by that address: it was most likely registered by its management address. (If `ray list nodes` has that address, it has no free GPU there.)", asked[1])
 	if len(addresses) > 0 {
 		cause = fmt.Sprintf("vLLM asks Ray for a GPU on the node %s (its VLLM_HOST_IP), but Ray knows its nodes as %s.", asked[1], enumerate(addresses))
 		for _, address := range addresses {

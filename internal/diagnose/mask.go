@@ -17,7 +17,7 @@ var (
 	// userinfo is a password in a URL.
 	userinfo = regexp.MustCompile(`(://[^/\s:@]*:)([^@\s/]+)(@)`)
 	// plainWords follow such names in prose and are no secrets.
-	plainWords = regexp.MustCompile(`(?i)^(?:none|null|true|false|is|are|was|not|for|and|or|of|to|in|with|that|this|from|ids?|count|limit|size|length|budget|must|may|can|will|authentication|required|enabled|generation|throughput|parser|\*+|\d+(?:\.\d+)?)$`)
+	plainWords = regexp.MustCompile(`(?i)^(?:none|null|true|false|is|are|was|not|for|and|or|of|to|in|with|that|this|from|ids?|count|limit|size|length|budget|must|may|can|will|authentication|required|enabled|missing|invalid|tokens?|generation|throughput|parser|\*+|\d+(?:\.\d+)?)$`)
 )
 
 // Mask hides secrets in a line of a log.

@@ -65,11 +65,11 @@ func rayRules() []Rule {
 		},
 		{
 			ID: "ray-folder", Row: 25, Kind: Root, Fatal: true,
-			Any:     []string{"node_ip_address.json"},
-			Pattern: "Can't find a `?node_ip_address\\.json",
-			Message: "Can't find a `node_ip_address.json` file",
-			Cause:   "The server does not see the temporary folder of the Ray node on its host.",
-			Fix:     "The server and the Ray container must share one volume at /tmp/ray.",
+			Any:     []string{"node_ip_address.json", "No node info found matching attributes"},
+			Pattern: "Can't find a `?node_ip_address\\.json|No node info found matching attributes",
+			Message: "Can't find a `node_ip_address.json` file; No node info found matching attributes",
+			Cause:   "The server does not see the temporary folder of the Ray node on its host, or Ray knows that node by another address than the server does.",
+			Fix:     "The server and the Ray container must share one volume at /tmp/ray, and one VLLM_HOST_IP that is Ray's --node-ip-address; or run `vllm serve` inside the Ray container.",
 			Here:    "The server and the Ray container must share one volume at /tmp/ray: apply the deployment again.",
 		},
 		{
@@ -99,7 +99,7 @@ func rayRules() []Rule {
 		},
 		{
 			ID: "no-gpu-here", Row: 26, Kind: Root, Fatal: true,
-			Any:     []string{"Current node has no GPU available"},
+			Any:     []string{"Current node has no GPU available", "Ray does not allocate any GPUs on the driver node", "is not included in a placement group"},
 			Message: "Current node has no GPU available",
 			Cause:   "Ray has no free GPU on the node where the server runs: it sees none there, or another placement group holds it.",
 			Fix:     "Run the server on the head, where a GPU is. Check it in the Ray container (`nvidia-smi -L`) and in `ray status`; stop the other server.",

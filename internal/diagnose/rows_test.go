@@ -118,6 +118,8 @@ func controlRows() []rowTest {
 		{"memory monitor, raylet", "(raylet) node_manager.cc:3277: 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: 8289f87b, IP: 192.168.200.12) over the last time period.", pair(), 22, []string{"on 192.168.200.12"}},
 		{"session", "Session name session_2026-11-30_10-00-00_1_1 does not match persisted value session_2026-11-29_09-00-00_1_1. Perhaps there was an error connecting to Redis.", pair(), 24, []string{"older Ray"}},
 		{"Ray's folder", "ValueError: Can't find a `node_ip_address.json` file from /tmp/ray/session_2026-11-30_10-00-00_1_1 for 60 seconds.", pair(), 25, nil},
+		{"Ray's folder, 2.58", "RuntimeError: No node info found matching attributes: ''", pair(), 25, nil},
+		{"driver without a GPU", "RuntimeError: driver node 192.168.200.12 is not included in a placement group [{'GPU': 1.0}].", pair(), 26, nil},
 		{"stale address", "ConnectionError: Could not find any running Ray instance. Please specify the one to connect to by setting `--address` flag or `RAY_ADDRESS` environment variable.", pair(), 25, nil},
 		{"no GPU here", "ValueError: Current node has no GPU available. current_node_resource={'CPU': 2.0}. vLLM engine cannot start without GPU.", pair(), 26, []string{"no free GPU"}},
 		{"too few GPUs", "WARNING 11-30 10:11:12 [ray_utils.py:345] The number of required GPUs exceeds the total number of available GPUs in the placement group.", pair(), 28, nil},

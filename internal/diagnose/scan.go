@@ -16,10 +16,10 @@ const (
 // Scan finds symptoms in logs. It is fed line by line, so that a log of any size needs little memory.
 type Scan struct {
 	evidence Evidence
-	rules    []compiled
-	sources  []*source
-	lines    int64
-	bytes    int64
+	catalogue
+	sources []*source
+	lines   int64
+	bytes   int64
 }
 
 // compiled is a rule that is ready to be matched.
@@ -28,9 +28,17 @@ type compiled struct {
 	pattern, detail *regexp.Regexp
 }
 
-// compiledRules is the catalogue, made ready once.
-var compiledRules = sync.OnceValue(func() []compiled {
+// catalogue is all rules with the finder of their literal texts. What comes after the rules' owners are the marks.
+type catalogue struct {
+	rules []compiled
+	texts *finder
+}
+
+// ready is the catalogue, made ready once.
+var ready = sync.OnceValue(func() catalogue {
 	var rules []compiled
+	var texts [][]string
+	marks := courseMarks()
 	for _, section := range Catalogue() {
 		for _, rule := range section.Rules {
 			one := compiled{Rule: rule}
@@ -41,14 +49,16 @@ var compiledRules = sync.OnceValue(func() []compiled {
 				one.detail = regexp.MustCompile(rule.Detail)
 			}
 			rules = append(rules, one)
+			texts = append(texts, rule.Any)
+			marks = append(marks, rule.Until...)
 		}
 	}
-	return rules
+	return catalogue{rules: rules, texts: newFinder(append(texts, marks))}
 })
 
 // NewScan starts a diagnosis with what is known beside the logs.
 func NewScan(evidence Evidence) *Scan {
-	return &Scan{evidence: evidence, rules: compiledRules()}
+	return &Scan{evidence: evidence, catalogue: ready()}
 }
 
 // Line is a line of a log that gave something away, without colours and secrets.
@@ -93,6 +103,8 @@ type source struct {
 	spread, fast     bool
 	kernel           string
 	course           course
+	// found is whose texts are in the line; kept to be used again.
+	found []int
 }
 
 // source adds a log.
@@ -105,7 +117,14 @@ func (s *Scan) source(name, host string) *source {
 // raw takes a line as it stands in the file.
 func (s *source) raw(number int, text string) {
 	for part := range strings.SplitSeq(text, "\r") {
-		lines, host := unpacked(withoutColours(part))
+		part = withoutColours(part)
+		if !strings.HasPrefix(part, "{") {
+			if part != "" {
+				s.line(number, part, "")
+			}
+			continue
+		}
+		lines, host := unpacked(part)
 		for _, line := range lines {
 			if line != "" {
 				s.line(number, line, host)
@@ -122,18 +141,23 @@ func (s *source) line(number int, text, host string) {
 			s.began = at
 		}
 	}
-	s.marks(text)
 	s.follow(text)
-	s.progress(number, text)
-	for index := range s.scan.rules {
-		rule := &s.scan.rules[index]
-		if !containsAny(text, rule.Any) {
-			continue
-		}
+	s.found = s.scan.texts.find(text, s.found[:0])
+	if count := len(s.found); count > 0 && s.found[count-1] == len(s.scan.rules) {
+		s.found = s.found[:count-1]
+		s.marks(text)
+		s.progress(number, text)
+		s.overcame(text)
+	}
+	for _, index := range s.found {
 		s.match(index, number, text, host)
 	}
-	for index, found := range s.seen {
-		if until := s.scan.rules[index].Until; len(until) > 0 && found != nil && containsAny(text, until) {
+}
+
+// overcame forgets what a line says is over.
+func (s *source) overcame(text string) {
+	for index := range s.seen {
+		if containsAny(text, s.scan.rules[index].Until) {
 			delete(s.seen, index)
 		}
 	}

@@ -70,7 +70,7 @@ func servingRules() []Rule {
 		},
 		{
 			ID: "engine-failed", Kind: Consequence,
-			Any:     []string{"Engine core initialization failed", "EngineCore failed to start", "WorkerProc initialization failed"},
+			Any:     []string{"Engine core initialization failed", "EngineCore failed to start", "WorkerProc initialization failed", "WorkerProc failed to start"},
 			Message: "Engine core initialization failed. See root cause above",
 			Cause:   "vLLM's engine did not start, and this log does not say why.",
 			Fix:     "The cause is further up, or in the log of another rank: give the whole log, and those of all nodes.",
@@ -111,7 +111,7 @@ func servingRules() []Rule {
 		{
 			ID: "port", Row: 92, Kind: Root, Fatal: true,
 			Any:     []string{"ddress already in use"},
-			Pattern: `(?:[Ee]rrno:? ?98|EADDRINUSE|bind|Bind|listen|failed to).*[Aa]ddress already in use`,
+			Pattern: `(?:[Ee]rrno:? ?98|EADDRINUSE|ZMQError|bind|Bind|listen|failed to).*[Aa]ddress already in use`,
 			Unless:  []string{"Retrying", "retrying", "trying port"},
 			Message: "[Errno 98] Address already in use",
 			Cause:   "Another process listens on a port that the server needs: often one that was left over.",
