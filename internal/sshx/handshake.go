@@ -61,6 +61,9 @@ func (d *dialing) handshake(caller, bounded context.Context, algorithms []string
 	}
 	heard := w.head()
 	kind, step := handshakeKind(err, trusted, heard)
+	if _, ok := raw.(*commandConn); ok && kind == Busy {
+		kind = ProxyFailed
+	}
 	if bounded.Err() != nil && (caller.Err() != nil || heard == "" || strings.Contains(heard, sshBanner)) {
 		return nil, d.interrupted(caller, step)
 	}

@@ -109,19 +109,15 @@ func (t *trust) pin(pin string) error {
 	return nil
 }
 
-// lines are those about the host; without any for its port, those for the bare name, as for ssh.
-func (t *trust) lines() []knownKey {
-	about := func(name string) (found []knownKey) {
-		for _, known := range t.keys {
-			if known.names(name) {
-				found = append(found, known)
-			}
-		}
-		return found
+// about are the lines that name a host.
+func (t *trust) about(name string) (found []knownKey) {
+	if name == "" {
+		return nil
 	}
-	found := about(t.name)
-	if t.bare != "" && !slices.ContainsFunc(found, func(k knownKey) bool { return k.marker != markerRevoked }) {
-		found = append(found, about(t.bare)...)
+	for _, known := range t.keys {
+		if known.names(name) {
+			found = append(found, known)
+		}
 	}
 	return found
 }
@@ -142,7 +138,7 @@ func (t *trust) algorithms() []string {
 		return ordered(algorithmsOf(t.pinned.Type()), plain)
 	}
 	var known []string
-	for _, line := range t.lines() {
+	for _, line := range slices.Concat(t.about(t.name), t.about(t.bare)) {
 		switch line.marker {
 		case markerAuthority:
 			// The authority's key type says nothing about the type of the keys that it signed.
@@ -187,10 +183,26 @@ func (t *trust) check(key ssh.PublicKey) *Error {
 	return rejected
 }
 
-// judge applies the rules of ssh: a revoked key never counts; a certificate counts if a trusted authority
-// signed it for this host and time, and else like the key inside; a plain key counts if it is listed.
+// judge applies the rules of ssh. What the lines for the host and port do not decide, those for the bare name
+// may allow, but not forbid: another server of the host answers there.
 func (t *trust) judge(key ssh.PublicKey) *Error {
-	lines := t.lines()
+	lines := t.about(t.name)
+	rejected := t.judgeBy(lines, key)
+	decided := slices.ContainsFunc(lines, func(line knownKey) bool {
+		return line.marker == "" && line.key.Type() == plainKey(key).Type()
+	})
+	if rejected == nil || rejected.Kind == RevokedHostKey || decided || t.bare == "" {
+		return rejected
+	}
+	if bare := t.judgeBy(t.about(t.bare), key); bare == nil || bare.Kind == RevokedHostKey {
+		return bare
+	}
+	return rejected
+}
+
+// judgeBy goes by some lines: a revoked key never counts; a certificate counts if a trusted authority signed it
+// for this host and time, and else like the key inside; a plain key counts if it is listed.
+func (t *trust) judgeBy(lines []knownKey, key ssh.PublicKey) *Error {
 	cert, certified := key.(*ssh.Certificate)
 	for _, line := range lines {
 		if line.marker == markerRevoked && (sameKey(line.key, plainKey(key)) || certified && sameKey(line.key, cert.SignatureKey)) {

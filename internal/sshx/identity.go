@@ -117,7 +117,7 @@ func (ids *identities) addImplicit(ctx context.Context, config Config, found set
 func (ids *identities) pass(note string, err error) {
 	ids.skipped = append(ids.skipped, note)
 	var problem *keyProblem
-	if !errors.As(err, &problem) || errors.Is(err, os.ErrNotExist) {
+	if !errors.As(err, &problem) || problem.kind == KeyUnreadable && errors.Is(err, os.ErrNotExist) {
 		return
 	}
 	// An encrypted key says most about what the user meant; a missing agent says least.

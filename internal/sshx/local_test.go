@@ -1,0 +1,140 @@
+package sshx
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLocal(t *testing.T) {
+	c := Local("here")
+	t.Cleanup(func() { _ = c.Close() })
+	out, err := Run(t.Context(), c, "cat; echo oops >&2; exit 3", strings.NewReader("some input"))
+	if err != nil || out.ExitCode != 3 || string(out.Stdout) != "some input" || out.Stderr != "oops\n" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := Run(t.Context(), c, "exit 0", strings.NewReader(strings.Repeat("x", 1<<20))); err != nil || out.ExitCode != 0 {
+		t.Errorf("input that nobody reads: %+v, %v", out, err)
+	}
+	if out, err := Run(t.Context(), c, "kill -9 $$", nil); err != nil || out.ExitCode != 137 {
+		t.Errorf("killed: %+v, %v", out, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if _, err := Run(ctx, c, "sleep 60", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > 5*time.Second {
+		t.Errorf("cut: %v after %s", err, time.Since(start))
+	}
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() {
+			if out, err := Run(t.Context(), c, "cat", strings.NewReader("x")); err != nil || string(out.Stdout) != "x" {
+				t.Errorf("%+v, %v", out, err)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func TestLocalOutputOutlivesTheCommand(t *testing.T) {
+	c := Local("here")
+	t.Cleanup(func() { _ = c.Close() })
+	process, err := c.Start(t.Context(), "echo all of it")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, err := process.Wait(); code != 0 || err != nil {
+		t.Fatalf("%d, %v", code, err)
+	}
+	if out, err := io.ReadAll(process.Stdout); string(out) != "all of it\n" || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestLocalDial(t *testing.T) {
+	c := Local("here")
+	t.Cleanup(func() { _ = c.Close() })
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", socket) //nolint:noctx // ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(conn, conn) }()
+		}
+	}()
+	conn, err := c.DialContext(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("hi")); err != nil {
+		t.Fatal(err)
+	}
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		buffer := make([]byte, 2)
+		if _, err := io.ReadFull(conn, buffer); err != nil || half.CloseWrite() != nil {
+			t.Errorf("%q, %v", buffer, err)
+		}
+	} else {
+		t.Error("no CloseWrite")
+	}
+	_, err = c.DialContext(t.Context(), "unix", socket+"-missing")
+	var failure *Error
+	if !errors.As(err, &failure) || failure.Kind != ConnectFailed || !failure.RefusedThere() || !strings.Contains(failure.Advice(), "without SSH") {
+		t.Errorf("%v", err)
+	}
+	// The end closes what is open, and nothing begins after it.
+	_ = c.Close()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection lives on")
+	}
+	if _, err := c.DialContext(t.Context(), "unix", socket); kindOf(err) != Lost || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	if _, err := c.Start(t.Context(), "true"); kindOf(err) != Lost {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLocalLeavesNothing: Close ends a command with what it has started.
+func TestLocalLeavesNothing(t *testing.T) {
+	c := Local("here")
+	process, err := c.Start(t.Context(), "sleep 2468 & sleep 2468; wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := func() bool { return exec.CommandContext(t.Context(), "pgrep", "-fx", "sleep 2468").Run() == nil }
+	for deadline := time.Now().Add(5 * time.Second); !running(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not started")
+		}
+	}
+	_ = c.Close()
+	if code, err := process.Wait(); code != -1 || kindOf(err) != Lost {
+		t.Errorf("%d, %v", code, err)
+	}
+	for deadline := time.Now().Add(5 * time.Second); running(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a child lives on")
+		}
+	}
+	select {
+	case <-c.Done():
+	default:
+		t.Error("not done")
+	}
+}
