@@ -27,7 +27,7 @@ func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel, restricted b
 		Root: h.factsRoot(), PathRoot: h.root,
 		Hostname: h.name, Architecture: "arm64", Kernel: kernelVersion,
 		User:       &agent.User{Name: User, UID: 1000, GID: 1000, Home: h.Home(), Groups: groups},
-		Interfaces: h.interfaces, NvidiaSMI: h.nvidiaSMI, Listening: h.listeningPorts,
+		Interfaces: h.interfaces, Routing: h.routing, NvidiaSMI: h.nvidiaSMI, Listening: h.listeningPorts,
 		FreeBytes: h.free, Dial: h.dial, ReadOnly: restricted, DockerSocket: dockerSocket,
 		Executable: filepath.Join(h.root, h.Home(), ".cache/spark-stack/spark-agent-0123456789ab"),
 	})

@@ -73,7 +73,7 @@ func TestFacts(t *testing.T) {
 		t.Errorf("GPUs: %+v", facts)
 	}
 	wantRDMA := []agent.RDMADevice{{
-		Name: RDMADevice, Interface: FabricInterface, Active: true,
+		Name: RDMADevice, Interface: FabricInterface, Active: true, LinkLayer: "Ethernet",
 		GIDs: []agent.GID{{Index: 3, Address: netip.MustParseAddr("127.0.100.12")}},
 	}}
 	if diff := cmp.Diff(wantRDMA, facts.RDMA, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {

@@ -38,10 +38,13 @@ func (h *Host) publish() error {
 			h.memory[0]>>10, h.memory[2]>>10, h.memory[1]>>10),
 		"/proc/net/route": "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n" +
 			ManagementInterface + "\t00000000\t0100007F\t0003\t0\t0\t100\t00000000\t0\t0\t0\n",
-		port + "state":             "4: ACTIVE",
-		port + "gids/0":            "fe80:0000:0000:0000:4ebb:47ff:fe00:0001",
-		port + "gid_attrs/types/0": "IB/RoCE v1",
-		port + "gid_attrs/ndevs/0": FabricInterface,
+		"/usr/bin/nvidia-container-runtime-hook": "",
+		"/dev/infiniband/uverbs0":                "",
+		port + "link_layer":                      "Ethernet",
+		port + "state":                           "4: ACTIVE",
+		port + "gids/0":                          "fe80:0000:0000:0000:4ebb:47ff:fe00:0001",
+		port + "gid_attrs/types/0":               "IB/RoCE v1",
+		port + "gid_attrs/ndevs/0":               FabricInterface,
 	}
 	if h.fabric.IsValid() {
 		v4 := h.fabric.As4()
@@ -93,10 +96,10 @@ func (h *Host) interfaces() ([]agent.Interface, error) {
 	list := []agent.Interface{
 		{Name: "lo", Up: true, MTU: 65536, Addresses: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}},
 		{
-			Name: ManagementInterface, Up: true, MTU: 1500, SpeedMbps: 10_000,
+			Name: ManagementInterface, Up: true, MTU: 1500, SpeedMbps: 10_000, MAC: h.mac(0),
 			Addresses: []netip.Prefix{netip.PrefixFrom(h.management, 24)},
 		},
-		{Name: FabricInterface, Up: true, MTU: 9000, SpeedMbps: 200_000, PhysicalPort: "p0", Addresses: []netip.Prefix{}},
+		{Name: FabricInterface, Up: true, MTU: h.mtu, SpeedMbps: 200_000, PhysicalPort: "p0", MAC: h.mac(1), Addresses: []netip.Prefix{}},
 	}
 	if h.fabric.IsValid() {
 		list[2].Addresses = append(list[2].Addresses, netip.PrefixFrom(h.fabric, 24))

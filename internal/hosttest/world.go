@@ -33,12 +33,15 @@ type Host struct {
 	management netip.Addr
 	fabric     netip.Addr // invalid: the fabric interface has no address
 	gidIndex   int
+	mtu        int  // of the fabric interface
+	astray     bool // traffic to the fabric leaves by the management interface
 	gpus       int
 	gpuError   string
 	memory     [3]int64 // total, available, free in bytes
 	freeBytes  int64    // of the disk
 	taken      map[int]struct{}
 	off        bool
+	exchanged  int // how often another machine took this one's place
 	fault      faultState
 	images     []*storedImage
 	containers []*instance
@@ -62,7 +65,7 @@ func newHost(f *Fleet, index int) (*Host, error) {
 	h := &Host{
 		fleet: f, index: index, name: fmt.Sprintf("aurora-%d", index+1),
 		management: managementAddress(index), fabric: fabricAddress(index),
-		gidIndex: 3, gpus: 1, memory: [3]int64{121 * gib, 118 * gib, 110 * gib}, freeBytes: 2e12,
+		gidIndex: 3, mtu: 9000, gpus: 1, memory: [3]int64{121 * gib, 118 * gib, 110 * gib}, freeBytes: 2e12,
 		taken: map[int]struct{}{}, execs: map[string]*execution{}, volumes: map[string]storedVolume{},
 	}
 	h.root = filepath.Join(f.dir, h.name)

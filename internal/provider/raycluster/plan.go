@@ -61,12 +61,16 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 		plan.Authenticated = types.BoolUnknown()
 	case state == nil:
 		plan.planAll(spec)
-		r.preflight(ctx, plan, request.State.Raw.IsNull(), &response.Diagnostics)
+		r.preflight(ctx, plan, request.State.Raw.IsNull(), creating, &response.Diagnostics)
 	default:
 		plan.planUpdate(spec, *state)
 		moves := !plan.Port.Equal(state.Port)
 		if moves || len(plan.replacedHosts()) > 0 {
-			r.preflight(ctx, plan, moves, &response.Diagnostics)
+			when := repairing
+			if moves || !plan.sameHosts(*state) {
+				when = changing
+			}
+			r.preflight(ctx, plan, moves, when, &response.Diagnostics)
 		}
 	}
 	if !response.Diagnostics.HasError() {
@@ -121,9 +125,12 @@ func (m *model) planUpdate(spec ray.Spec, state model) {
 
 // preflight looks at the nodes, so that what cannot work fails before anything is changed. claims says
 // whether the plan takes a name or port that the cluster does not hold now.
-func (r *clusterResource) preflight(ctx context.Context, plan model, claims bool, diags *diag.Diagnostics) {
+func (r *clusterResource) preflight(ctx context.Context, plan model, claims bool, when occasion, diags *diag.Diagnostics) {
 	cluster, ok := r.open(ctx, plan, diags)
 	if !ok {
+		return
+	}
+	if r.judge(ctx, cluster, when, "plan ray_cluster "+cluster.spec.Name, diags); diags.HasError() {
 		return
 	}
 	if err := ray.CheckImage(ctx, cluster.spec, cluster.machines); err != nil {

@@ -75,6 +75,9 @@ func (r *clusterResource) Create(ctx context.Context, request resource.CreateReq
 		return
 	}
 	doing := "create ray_cluster " + plan.Name.ValueString()
+	if !shared.MayChange(ctx, cluster.machines, doing, &response.Diagnostics) {
+		return
+	}
 	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
@@ -82,6 +85,9 @@ func (r *clusterResource) Create(ctx context.Context, request resource.CreateReq
 	}
 	if len(seen.Foreign) > 0 { // before there is a state that a destroy would have to clear
 		shared.Unable(&response.Diagnostics, path.Root("name"), doing, ray.Foreign(seen.Foreign[0], cluster.spec.Name))
+		return
+	}
+	if r.judge(ctx, cluster, starting, doing, &response.Diagnostics); response.Diagnostics.HasError() {
 		return
 	}
 	replace := ray.Decide(ray.Want(cluster.spec), seen.Nodes)
@@ -162,6 +168,9 @@ func (r *clusterResource) Update(ctx context.Context, request resource.UpdateReq
 		return
 	}
 	doing := "reconcile ray_cluster " + cluster.spec.Name
+	if !shared.MayChange(ctx, cluster.machines, doing, &response.Diagnostics) {
+		return
+	}
 	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
@@ -205,6 +214,9 @@ func (r *clusterResource) removeMembers(ctx context.Context, state model, cluste
 // destroy removes a cluster, or some of its workers. With unreachable = "keep" members that do not
 // answer are left behind.
 func (r *clusterResource) destroy(ctx context.Context, cluster opened, doing string, diags *diag.Diagnostics) bool {
+	if !shared.MayChange(ctx, cluster.machines, doing, diags) {
+		return false
+	}
 	cluster.spec.Members = slices.DeleteFunc(slices.Clone(cluster.spec.Members), func(member ray.Member) bool {
 		if !cluster.reached[member.Host].Keeps(r.Data) {
 			return false
