@@ -33,6 +33,7 @@ in the one that died first. NODE= says where a log comes from.
 
   -evidence FILE.json  what else is known: nodes, their facts and environments, Ray's node table
   -json                for programs
+  -catalogue           all that it knows, as Markdown; reads no log
 
 Exit codes: 0 nothing found, or only harmless lines; 3 causes found; 1 something could not be read.
 `
@@ -45,6 +46,9 @@ func Run(ctx context.Context, args []string, in io.Reader, out, problems io.Writ
 	}
 	if err != nil {
 		return write(problems, err.Error()+"\n\n"+usage, cannotRead)
+	}
+	if wish.catalogue {
+		return write(out, catalogue(), nothingFound)
 	}
 	evidence, err := readEvidence(wish.evidence)
 	if err != nil {
@@ -85,9 +89,9 @@ func write(to io.Writer, text string, code int) int {
 
 // wish is a command line.
 type wish struct {
-	files    []string
-	evidence string
-	json     bool
+	files           []string
+	evidence        string
+	json, catalogue bool
 }
 
 // parse takes options before, between and after the files.
@@ -97,6 +101,7 @@ func parse(args []string) (wish, error) {
 	options.SetOutput(io.Discard)
 	options.StringVar(&asked.evidence, "evidence", "", "")
 	options.BoolVar(&asked.json, "json", false, "")
+	options.BoolVar(&asked.catalogue, "catalogue", false, "")
 	for {
 		if err := options.Parse(args); err != nil {
 			return wish{}, err
@@ -107,7 +112,7 @@ func parse(args []string) (wish, error) {
 		asked.files = append(asked.files, options.Arg(0))
 		args = options.Args()[1:]
 	}
-	if len(asked.files) == 0 && asked.evidence == "" {
+	if len(asked.files) == 0 && asked.evidence == "" && !asked.catalogue {
 		return wish{}, errors.New("no log was named")
 	}
 	return asked, nil
