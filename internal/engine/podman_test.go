@@ -28,7 +28,7 @@ func TestLabPodman(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	socket := filepath.Join(folder, "podman.sock")
-	service := exec.CommandContext(t.Context(), podman, "--root", filepath.Join(folder, "root"), "--runroot", filepath.Join(folder, "run"), //nolint:gosec // the arguments are ours
+	service := exec.CommandContext(t.Context(), podman, "--root", filepath.Join(folder, "root"), "--runroot", filepath.Join(folder, "run"),
 		"--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "system", "service", "--time=30", "unix://"+socket)
 	service.Stdout, service.Stderr = t.Output(), t.Output()
 	if err := service.Start(); err != nil {

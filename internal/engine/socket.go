@@ -12,7 +12,7 @@ const maxSocketPath = 107
 // CheckSocket says what is wrong with the path of an engine's socket, as an [Error] of kind BadSocket
 // without a host; nil if nothing is.
 func CheckSocket(socket string) error {
-	wrong := ""
+	var wrong string
 	scheme, rest, isURL := strings.Cut(socket, "://")
 	switch {
 	case isURL && scheme == "unix":

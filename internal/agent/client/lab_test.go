@@ -153,7 +153,7 @@ func programs(t *testing.T, folder string) []string {
 		if err == nil && (strings.HasPrefix(entry.Name(), "spark-agent-") || strings.HasPrefix(entry.Name(), ".upload-")) {
 			found = append(found, path)
 		}
-		return nil //nolint:nilerr // What cannot be read holds nothing of ours.
+		return nil // What cannot be read holds nothing of ours.
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestLabNoHome(t *testing.T) {
 func (l login) mount(t *testing.T, options string) {
 	t.Helper()
 	whole := fmt.Sprintf("uid=%d,mode=755,%s", l.uid, options)
-	if output, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", whole, "spark-test", l.home).CombinedOutput(); err != nil { //nolint:gosec // the arguments are ours
+	if output, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", whole, "spark-test", l.home).CombinedOutput(); err != nil {
 		t.Fatalf("mount: %v\n%s", err, output)
 	}
 	t.Cleanup(func() {
@@ -308,7 +308,7 @@ func TestLabHomes(t *testing.T) {
 // TestLabPlanted: in /var/tmp somebody else has taken the name of our folder.
 func TestLabPlanted(t *testing.T) {
 	for name, plant := range map[string]func(folder string) error{
-		"a folder of another user": func(folder string) error { return os.Mkdir(folder, 0o777) },
+		"a folder of another user": func(folder string) error { return os.Mkdir(folder, 0o777) }, //nolint:gosec // As open as it can be.
 		"a link":                   func(folder string) error { return os.Symlink("/tmp", folder) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -52,5 +53,22 @@ func pack(ctx context.Context, architecture, folder string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, "linux-"+architecture+".gz"), packed, 0o644) //nolint:gosec // A build product for all to read.
+	return replace(filepath.Join(folder, "linux-"+architecture+".gz"), packed)
+}
+
+// replace writes a file whole or not at all: another build may be reading it.
+func replace(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".embed-")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	// A build product is for all to read.
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
 }
