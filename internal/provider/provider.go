@@ -64,4 +64,6 @@ func (p *sparkProvider) Resources(context.Context) []func() resource.Resource {
 }
 
 // DataSources implements provider.Provider.
-func (p *sparkProvider) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (p *sparkProvider) DataSources(context.Context) []func() datasource.DataSource {
+	return []func() datasource.DataSource{sparknode.NewSource}
+}

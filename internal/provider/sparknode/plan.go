@@ -68,6 +68,14 @@ func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model
 	for _, problem := range node.Problems(planned, seen, host, node.Addresses(facts), nil) {
 		response.Diagnostics.AddAttributeError(path.Root(problem.Attribute), problem.Summary, problem.Detail+" Nothing was changed.")
 	}
+	for _, finding := range node.PreflightOne(node.Member{Host: host, Facts: facts}) {
+		detail := finding.Cause + "\n\n" + finding.Fix
+		if finding.Severity == node.Error {
+			response.Diagnostics.AddAttributeError(path.Root("host"), finding.Summary, detail+"\n\nNothing was changed.")
+		} else {
+			response.Diagnostics.AddAttributeWarning(path.Root("host"), finding.Summary, detail)
+		}
+	}
 	plan.fill(seen, planned)
 	// Nothing downstream needs these, and a driver that is updated between plan and apply is no reason to fail.
 	plan.Observed, plan.MemoryGiB = types.ObjectUnknown(observedTypes), types.Int64Unknown()

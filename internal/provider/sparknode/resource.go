@@ -56,11 +56,7 @@ func (r *nodeResource) look(ctx context.Context, m model, diags *diag.Diagnostic
 
 // warn tells what was found wrong on the way to a node and stopped nothing, once in a plan.
 func warn(data *shared.Data, machine fleet.Machine, diags *diag.Diagnostics) {
-	warner, ok := machine.(interface{ Warnings() []string })
-	if !ok {
-		return
-	}
-	for _, text := range warner.Warnings() {
+	for _, text := range machine.Warnings() {
 		if data.Nodes.First(machine.Host(), text) {
 			diags.AddAttributeWarning(path.Root("host"), "Connection to "+machine.Host(), text)
 		}
@@ -78,6 +74,9 @@ func (r *nodeResource) Create(ctx context.Context, request resource.CreateReques
 	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Create, standardTimeout, &response.Diagnostics)
 	defer cancel()
 	seen, facts, err := r.look(ctx, plan, &response.Diagnostics)
+	if err == nil {
+		err = r.Data.Pool.Machine(plan.connection()).Writable(ctx) // A key that may only look accepts nothing.
+	}
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Root("host"), "create spark_node "+plan.Host.ValueString(), err)
 		return
@@ -159,6 +158,9 @@ func (r *nodeResource) Update(ctx context.Context, request resource.UpdateReques
 	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Update, standardTimeout, &response.Diagnostics)
 	defer cancel()
 	seen, facts, err := r.look(ctx, plan, &response.Diagnostics)
+	if err == nil {
+		err = r.Data.Pool.Machine(plan.connection()).Writable(ctx)
+	}
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Root("host"), "update spark_node "+plan.Host.ValueString(), err)
 		return
@@ -191,6 +193,9 @@ func (r *nodeResource) Delete(ctx context.Context, request resource.DeleteReques
 	defer cancel()
 	machine := r.Data.Pool.Machine(state.connection())
 	helper, err := machine.Agent(ctx)
+	if err == nil {
+		err = machine.Writable(ctx)
+	}
 	if err == nil {
 		err = helper.Uninstall(ctx)
 	}

@@ -1,0 +1,139 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/clitest"
+	"github.com/spark-stack/terraform-provider-spark/internal/hosttest"
+)
+
+// hostKey is a node's public key as known_hosts has it.
+func (w *memory) hostKey(t testing.TB, node int) string {
+	t.Helper()
+	content, err := os.ReadFile(w.fleet.KnownHosts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		if address, key, _ := strings.Cut(strings.TrimSpace(line), " "); address == fmt.Sprintf("[%s]:%d", w.nodes()[node].Host, w.fleet.Port()) {
+			return key
+		}
+	}
+	t.Fatalf("known_hosts has no key of node %d", node)
+	return ""
+}
+
+// connection are the lines of a spark_node that says itself how it is reached.
+func (w *memory) connection(t testing.TB, node int) string {
+	return fmt.Sprintf("user = %q\n  port = %d\n  private_key_file = %q\n  host_key = %q",
+		hosttest.User, w.fleet.Port(), w.fleet.PrivateKeyFile(), w.hostKey(t, node))
+}
+
+// Nodes that say how they are reached need nothing of the provider, and their cluster and deployment
+// reach them in the same way. A change of that alone touches no container.
+func TestNodeSettings(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	own := config{node: map[int]string{a: w.connection(t, a), b: w.connection(t, b)}}
+	s := stage{w: w, config: own, ws: clitest.New(t, own.in(w), map[string]string{"SPARK_SSH_CONFIG_FILE": "none", "SPARK_SSH_KNOWN_HOSTS_FILE": os.DevNull})}
+	s.ws.Apply()
+	before := w.counters()
+	s.ws.Empty()
+	for i, after := range w.counters() {
+		if dialled := after.Connections - before[i].Connections; dialled != 1 {
+			t.Errorf("%s: %d connections for one plan", w.nodes()[i].Name, dialled)
+		}
+	}
+	s.with(t, func(c *config) {
+		c.node[b] += "\n  docker_socket = \"/var/run/docker.sock\"\n  host_key_policy = \"strict\"\n  transport = \"ssh\"\n  agent_dir = \"~/.cache/own\"\n  unreachable = \"keep\"\n  timeouts = { read = \"1m\" }"
+	})
+	plan := s.ws.Drifted()
+	var leaves strings.Builder
+	for _, change := range []string{"agent_dir: null -> ~/.cache/own", "docker_socket: null -> /var/run/docker.sock", "host_key_policy: null -> strict", "transport: null -> ssh", "unreachable: null -> keep"} {
+		for _, at := range []string{"spark_node.b ", "ray_cluster.pair nodes/$b.host/", "ray_cluster.pair workers/0/", "vllm_deployment.tiny cluster/nodes/$b.host/"} {
+			leaves.WriteString(at + change + "\n")
+		}
+	}
+	s.compare(t, "drift lines", "", plan.Lines())
+	s.compare(t, "planned values", leaves.String()+"spark_node.b timeouts/read: null -> 1m", plan.Leaves())
+	s.actions(t, plan, "ray_cluster.pair update, spark_node.b update, vllm_deployment.tiny update")
+	unchanged := watch(t, w)
+	s.ws.ApplyPlanned()
+	unchanged()
+	s.ws.Empty()
+	s.ws.Destroy()
+}
+
+// What the provider's block says holds for all nodes, and nothing of a key is in the state or the plan.
+func TestProviderKey(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 1)
+	key, err := os.ReadFile(w.fleet.PrivateKeyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := w.env()
+	delete(env, "SPARK_SSH_PRIVATE_KEY_FILE")
+	env["TF_VAR_key"] = string(key)
+	nodes := config{count: 1, nodesOnly: true, before: "variable \"key\" {\n  sensitive = true\n}", provider: "private_key = var.key\n  passphrase = null\n  ssh_config_file = \"none\""}
+	ws := clitest.New(t, nodes.in(w), env)
+	ws.Drifted()
+	var planned map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(ws.Run("show", "-json", "planned").Stdout), &planned); err != nil {
+		t.Fatal(err)
+	}
+	ws.ApplyPlanned()
+	ws.Empty()
+	body := strings.Split(string(key), "\n")[1]
+	for what, text := range map[string]string{"state": ws.Run("state", "pull").Stdout, "plan": string(planned["resource_changes"]) + string(planned["planned_values"])} {
+		if strings.Contains(text, body) || !strings.Contains(text, w.nodes()[a].Host) {
+			t.Errorf("the %s has the private key, or no node: %s", what, text)
+		}
+	}
+	inEnv := w.env()
+	delete(inEnv, "SPARK_SSH_PRIVATE_KEY_FILE")
+	inEnv["SPARK_SSH_PRIVATE_KEY"] = string(key)
+	clitest.New(t, config{count: 1, nodesOnly: true}.in(w), inEnv).Drifted()
+	ws.Destroy()
+}
+
+// settingMistakes are bad values of how a node is reached, and of what a node is.
+func settingMistakes() []mistake {
+	list := []mistake{}
+	for _, line := range []string{`user = ""`, `user = "-oProxyCommand=x"`, "port = 0", "port = 65536", `private_key_file = ""`, `certificate_file = ""`, `host_key = ""`,
+		`host_key_policy = "maybe"`, "proxy_jump = []", `proxy_jump = ["gate:x"]`, `proxy_jump = ["-oProxyCommand=x"]`, `transport = "telnet"`,
+		`docker_socket = "docker.sock"`, `agent_dir = "bin"`, `unreachable = "forget"`, `ignore_drift = []`, `ignore_drift = ["weather"]`, `ignore_drift = ["machine"]`, `fabric_address = "192.168.200"`, "gpu_count = -1"} {
+		name, _, _ := strings.Cut(line, " ")
+		list = append(list, mistake{name: "node: " + line, edit: node(b, line), says: []string{"Error: Invalid", at("spark_node.b"), line}})
+		if name == "fabric_address" {
+			list[len(list)-1].says[0] = "Error: Not an IPv4 address"
+		}
+	}
+	for _, host := range []string{`""`, `"aurora@aurora-1"`, `"aurora-1:22"`, `"[::1]"`, `"-x"`} {
+		list = append(list, mistake{name: "host = " + host, edit: func(c *config) { c.host[b] = host }, says: []string{"Error: Not a host", at("spark_node.b"), "User and port have attributes of their own"}})
+	}
+	for _, line := range []string{`user = "two words"`, "port = 0", `host_key_policy = "maybe"`, "proxy_jump = []", `unreachable = "forget"`, `agent_dir = "bin"`, `private_key = ""`} {
+		list = append(list, mistake{name: "provider: " + line, edit: func(c *config) { c.provider = line }, says: []string{"Error: Invalid", `with provider["registry.terraform.io/spark-stack/spark"]`}})
+	}
+	for name, value := range map[string]string{"SPARK_SSH_PORT": "ssh", "SPARK_SSH_HOST_KEY_POLICY": "maybe", "SPARK_SSH_PROXY_JUMP": "a,,b", "SPARK_UNREACHABLE": "forget", "SPARK_DOCKER_SOCKET": "docker.sock"} {
+		list = append(list, mistake{name: name, env: map[string]string{name: value}, says: []string{"Error: Unable to read " + name}})
+	}
+	return list
+}
+
+func TestBadSettings(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	for _, one := range settingMistakes() {
+		t.Run(one.name, func(t *testing.T) { one.make(t, w) })
+	}
+	if diff := cmp.Diff([]hosttest.Counters{{}, {}}, w.counters()); diff != "" {
+		t.Errorf("a value that cannot be right made somebody dial: %s", diff)
+	}
+}
