@@ -10,9 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/image"
 )
 
 // Limits of the single waits. Ray 2.60 over two nodes of the lab: 3 s to the first answer of the GCS
@@ -49,6 +52,13 @@ type applier struct {
 	// created are the ids of the members' containers now, by host; workers write it at once.
 	lock    sync.Mutex
 	created map[string]string
+	// tries counts how often a worker's container ended.
+	tries map[string]int
+	// proofs are under way beside the steps; disproved has the first that failed, contents is the
+	// result of one, to be read after their end.
+	proofs    errgroup.Group
+	disproved chan error
+	contents  image.Contents
 }
 
 // Apply makes the cluster as declared by replacing the containers of the hosts in replace (host to
@@ -65,7 +75,7 @@ func Apply(ctx context.Context, spec Spec, machines map[string]fleet.Machine, re
 	a := &applier{
 		spec: spec, machines: machines, replace: maps.Clone(replace), progress: progress,
 		facts: map[string]agent.Facts{}, specs: map[string]engine.ContainerSpec{},
-		before: map[string][]engine.Container{}, created: map[string]string{},
+		before: map[string][]engine.Container{}, created: map[string]string{}, tries: map[string]int{}, disproved: make(chan error, 1),
 	}
 	return late(ctx, a.run(ctx))
 }
@@ -76,6 +86,11 @@ func (a *applier) run(ctx context.Context) error {
 		return err
 	}
 	defer a.changed()
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		_ = a.proofs.Wait() // What they found was said, or another failure comes before it.
+	}()
 	steps := []struct {
 		title string
 		run   func(context.Context) error

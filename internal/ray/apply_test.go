@@ -212,7 +212,7 @@ func TestApplyFailures(t *testing.T) {
 		},
 		"worker ends": {
 			prepare: func(w *world, _ *Spec) { w.hosts[1].exits = true },
-			host:    "10.1.230.181", cause: "container ray-pair is exited with code 1", evidence: "ray says why", limit: 4 * time.Second, journal: 2,
+			host:    "10.1.230.181", cause: "container ray-pair is exited with code 1", evidence: "ray says why", limit: 4 * time.Second, journal: 4,
 		},
 		"GPU not visible in the container": {
 			prepare: func(w *world, _ *Spec) { w.hosts[1].hidden = true },
@@ -226,7 +226,7 @@ func TestApplyFailures(t *testing.T) {
 		},
 		"GPU taken": {
 			prepare: func(w *world, _ *Spec) { w.used["192.168.200.13"] = 1 },
-			host:    "10.1.230.181", cause: "aurora-2: 1 of 1 GPUs are taken", evidence: "ray says why", limit: memberTimeout + 5*time.Second, journal: 2,
+			host:    "10.1.230.181", cause: "aurora-2: 1 of 1 GPUs are taken in Ray by an actor or placement group that is still there; actor RayWorkerProc runs there in process 4711", evidence: "ray says why", limit: memberTimeout + 5*time.Second, journal: 2,
 		},
 	}
 	for name, test := range tests {

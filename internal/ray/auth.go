@@ -170,8 +170,8 @@ func tokenDrift(spec Spec, member Member, found, head look) []string {
 
 // protection is the gate's part of the token: a Ray that has authentication and takes a call without
 // the token is as open as one that has none.
-func protection(spec Spec, contents image.Contents, table gcs.Table) []Finding {
-	if spec.Authentication != AuthToken || !table.Open || !contents.HasTokens() {
+func protection(spec Spec, contents image.Contents, open bool) []Finding {
+	if spec.Authentication != AuthToken || !open || !contents.HasTokens() {
 		return nil
 	}
 	return []Finding{{Fault: Unprotected, Sentence: fmt.Sprintf(

@@ -59,7 +59,7 @@ func ContainerSpec(spec Spec, member Member, facts agent.Facts) (engine.Containe
 	container := engine.ContainerSpec{
 		Name: ContainerName(spec.Name), Image: spec.Image,
 		Entrypoint: []string{}, Command: Command(spec, member), Env: env,
-		Mounts:      []engine.Mount{
+		Mounts: []engine.Mount{
 			{Source: VolumeName(spec.Name), Target: TempDir, Volume: true},
 			{Source: CacheName(spec.Name), Target: CacheDir, Volume: true},
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/diagnose"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
 )
 
@@ -17,12 +18,20 @@ type Error struct {
 	Cause error
 	// Evidence is the last part of a container's log, if there is one.
 	Evidence string
+	// Finding is what that log says of the cause; empty if it says nothing.
+	Finding diagnose.Finding
 	// Advice is the next step for a person; may be empty when the cause has its own.
 	Advice string
 }
 
 // Error implements error.
-func (e *Error) Error() string { return e.Host + ": " + e.Step + ": " + e.Cause.Error() }
+func (e *Error) Error() string {
+	text := e.Host + ": " + e.Step + ": " + e.Cause.Error()
+	if e.Finding.Cause != "" {
+		text = strings.TrimSuffix(text, ".") + ". " + e.Finding.String()
+	}
+	return text
+}
 
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Cause }

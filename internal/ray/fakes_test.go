@@ -68,7 +68,7 @@ type fakeHost struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{machines: map[string]fleet.Machine{}, used: map[string]float64{}}
-	w.server = gcstest.Start(gcstest.Config{Table: w.table, TokenNow: w.tokenNow})
+	w.server = gcstest.Start(gcstest.Config{Table: w.table, TokenNow: w.tokenNow, Actors: w.actors})
 	t.Cleanup(w.server.Close)
 	for i, host := range []string{"10.1.230.180", "10.1.230.181"} {
 		h := &fakeHost{world: w, host: host, guess: host, volumes: map[string]map[string]string{}, facts: factsOf(i), secrets: map[string]string{}, ray: "2.60.0",
@@ -121,6 +121,17 @@ func (w *world) table() gcs.Table {
 		table.Nodes = append(table.Nodes, node)
 	}
 	return table
+}
+
+// actors hold the GPUs that are used.
+func (w *world) actors() []gcs.Actor {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var actors []gcs.Actor
+	for address := range w.used {
+		actors = append(actors, gcs.Actor{Class: "RayWorkerProc", PID: 4711, Address: address}, gcs.Actor{Address: address})
+	}
+	return actors
 }
 
 func (w *world) tokenNow() string {

@@ -29,6 +29,8 @@ const (
 	Busy
 	// LeftOver: a placement group is there before the server makes its own.
 	LeftOver
+	// SameAddress: two alive nodes of Ray's table have one address.
+	SameAddress
 	// Unprotected: the GCS answers calls without the token that it was given.
 	Unprotected
 )
@@ -76,6 +78,12 @@ func Membership(want map[string]Node, table gcs.Table, facts map[string]agent.Fa
 			if other.ID != entry.ID {
 				add(Stranger, host, "%s has a second Ray node alive, at %s: an earlier container whose end Ray has not noticed yet, or a raylet outside of ours", name, other.Address)
 			}
+		}
+	}
+	for at, node := range alive {
+		if first := slices.IndexFunc(alive, func(one gcs.Node) bool { return one.Address == node.Address }); first < at && alive[first].Hostname != node.Hostname {
+			add(SameAddress, "", "two Ray nodes are alive at the address %s, on %s and on %s; vLLM needs a distinct address per node",
+				node.Address, cmp.Or(alive[first].Hostname, "an unknown host"), cmp.Or(node.Hostname, "an unknown host"))
 		}
 	}
 	for _, node := range strangers {

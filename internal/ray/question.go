@@ -37,10 +37,13 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 	if idle {
 		findings = append(findings, Idle(Want(spec), table, facts)...)
 	}
-	if len(findings) > 0 {
-		return &GateError{Findings: findings}
+	if len(findings) == 0 {
+		return nil
 	}
-	return nil
+	if shown, err := Credential(ctx, spec, machine); err == nil {
+		findings = named(ctx, gcs.New(machine.HTTP(), Address(spec), shown), findings, spec)
+	}
+	return &GateError{Findings: findings}
 }
 
 // askAgain is how often a GCS that gave no answer in time is asked once more: a busy node is no

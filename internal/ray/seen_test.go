@@ -229,7 +229,7 @@ func TestGate(t *testing.T) {
 				nodes[1] = node(1, "192.168.200.12")
 				return nodes
 			},
-			faults: []Fault{WrongAddress},
+			faults: []Fault{WrongAddress, SameAddress},
 			want:   "aurora-2 is registered in Ray by 192.168.200.12 but its identity address is 192.168.200.13: ray start ran there with an address that is not on this machine; vLLM would ask for node:192.168.200.13 and wait 1800 s, or serve over the management network",
 		},
 		"worker dead": {
