@@ -90,6 +90,7 @@ func healthy() map[string]Cluster {
 		"one cable, two halves":       pair(sparkWith(0, "192.168.100.10/24", "192.168.101.10/24"), sparkWith(1, "192.168.100.11/24", "192.168.101.11/24")),
 		"a switch and four of them":   pair(sparkWith(0, "10.0.0.1/16", "10.1.0.1/16"), sparkWith(1, "10.0.0.2/16", "10.1.0.2/16"), sparkWith(2, "10.0.0.3/16", "10.1.0.3/16"), sparkWith(3, "10.0.0.4/16", "10.1.0.4/16")),
 		"a point-to-point /30":        pair(sparkWith(0, "192.168.200.1/30", "192.168.201.1/30"), sparkWith(1, "192.168.200.2/30", "192.168.201.2/30")),
+		"one half of each port":       pair(sparkWith(0, "192.168.200.12/24"), sparkWith(1, "192.168.200.13/24")),
 		"a single node":               pair(sparkWith(0, "192.168.200.12/24", "192.168.201.12/24")),
 		"machines that tell little":   pair(silent(sparkWith(0, "192.168.200.12/24")), silent(sparkWith(1, "192.168.200.13/24"))),
 		"no address known yet":        {Members: []Member{{Host: "a", Facts: sparkWith(0)}, {Host: "b", Facts: sparkWith(1)}}},

@@ -200,10 +200,11 @@ func missingGID(one placed, _ []placed) *Finding {
 	return nil
 }
 
-// halfUnused: a port has two halves of about 100 Gb/s, and one alone is half of it.
-func halfUnused(one placed, _ []placed) *Finding {
+// halfUnused: a port has two halves of about 100 Gb/s, and one alone is half of it. A cluster whose
+// nodes all leave the second half without address has chosen that: decoding is no slower for it.
+func halfUnused(one placed, all []placed) *Finding {
 	id, err := identity.Resolve(one.Facts, one.Address)
-	if err != nil || len(id.HCAs) == 0 || len(id.LeftOut) == 0 {
+	if err != nil || len(id.HCAs) == 0 || len(id.LeftOut) == 0 || len(one.halves()) < 2 && !slices.ContainsFunc(all, placed.usesBoth) {
 		return nil
 	}
 	var reasons []string
@@ -215,6 +216,12 @@ func halfUnused(one placed, _ []placed) *Finding {
 		Cause: fmt.Sprintf("NCCL will use %s on %s, about 100 of 200 Gb/s of the port. Left out: %s.", strings.Join(id.HCAs, ", "), one.name(), strings.Join(reasons, "; ")),
 		Fix:   "Give the other half of the port an address in a subnet of its own on all nodes (netplan), so that its GID table looks like the first one's.",
 	}
+}
+
+// usesBoth says that NCCL will use both halves of the node's port.
+func (p placed) usesBoth() bool {
+	id, err := identity.Resolve(p.Facts, p.Address)
+	return err == nil && len(id.HCAs) > 1
 }
 
 // inputClosed: ufw drops what no rule allows, and its rules are root's to read.

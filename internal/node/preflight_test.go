@@ -75,6 +75,7 @@ func brokenClusters() []broken {
 		{"no GID for the address", on(func(f *agent.Facts) { f.RDMA[0].GIDs[0].Address = netip.MustParseAddr("192.168.200.22") }), 34, Error, "b", []string{"rocep1s0f0 has no RoCE v2 entry for 192.168.200.13"}},
 		{"second half without address", func(cluster *Cluster) { *cluster = pair(static().Members[0].Facts, sparkWith(1, "192.168.200.13/24")) },
 			40, Warning, "b", []string{"half of the link is unused", "roceP2p1s0f0: enP2p1s0f0np0 has no IPv4 address"}},
+		{"second half at another GID", on(func(f *agent.Facts) { f.RDMA[1].GIDs[0].Index = 5 }), 40, Warning, "b", []string{"roceP2p1s0f0: its GID 3 is no RoCE v2 entry"}},
 		{"MTU", on(func(f *agent.Facts) { f.Interfaces[6].MTU = 1500 }), 42, Error, "ab", []string{"different MTUs", "MTU 1500 on aurora-2 (enp1s0f0np0), 9000 on aurora-1 (enp1s0f0np0)"}},
 		{"MTU of the second half", on(func(f *agent.Facts) { f.Interfaces[7].MTU = 1500 }), 42, Error, "ab", []string{"1500 on aurora-2 (enP2p1s0f0np0)"}},
 		{"drivers", on(func(f *agent.Facts) { f.Driver = "590.44" }), 52, Warning, "ab", []string{"580.95.05 on aurora-1, 590.44 on aurora-2"}},

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,7 +66,8 @@ func ParseMountinfo(text string) []agent.Mount {
 			continue
 		}
 		point := unescape(fields[4])
-		if rest[0] == "overlay" && point != "/" || strings.HasPrefix(point, "/run/") || point == "/dev" {
+		if rest[0] == "overlay" && point != "/" || point == "/dev" ||
+			slices.ContainsFunc([]string{"/run/", "/proc/", "/sys/"}, func(folder string) bool { return strings.HasPrefix(point, folder) }) {
 			continue
 		}
 		mounts = append(mounts, agent.Mount{

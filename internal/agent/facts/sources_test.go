@@ -72,6 +72,7 @@ func TestParseMountinfo(t *testing.T) {
 41 22 0:50 / /var/lib/docker/overlay2/0f/merged rw,relatime shared:9 - overlay overlay rw,lowerdir=/a - b
 42 22 8:1 / /mnt/my\040models ro,relatime - xfs /dev/sda1 ro
 43 22 0:60 / /mnt/nas rw,relatime - nfs4 nas:/models rw,vers=4.2
+44 22 0:61 / /proc/keys rw,nosuid - tmpfs tmpfs rw
 cut short
 `
 	want := []agent.Mount{

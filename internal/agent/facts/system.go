@@ -30,7 +30,7 @@ func ParseHosts(text, name string) []netip.Addr {
 		if len(fields) < 2 || name == "" || !slices.Contains(fields[1:], name) {
 			continue
 		}
-		if address, err := netip.ParseAddr(fields[0]); err == nil && address.Is4() {
+		if address, err := netip.ParseAddr(fields[0]); err == nil && address.Is4() && !slices.Contains(list, address) {
 			list = append(list, address)
 		}
 	}
