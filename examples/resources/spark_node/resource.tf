@@ -10,3 +10,14 @@ resource "spark_node" "b" {
   fabric_address = "192.168.200.13"
   gpu_count      = 1
 }
+
+# Reached in a way of its own: behind a jump host, with another key, and switched off at night.
+resource "spark_node" "c" {
+  host             = "aurora-3.lab.example"
+  port             = 2222
+  private_key_file = "~/.ssh/lab"
+  host_key         = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU"
+  proxy_jump       = ["ops@gate.lab.example"]
+  unreachable      = "keep"
+  ignore_drift     = ["reachable"]
+}
