@@ -99,6 +99,20 @@ func gpuRules() []Rule {
 			Here:    "`nvidia-smi -L` in the Ray container must list the GPU; apply the cluster again if it does not.",
 		},
 		{
+			ID: "old-driver", Kind: Root, Fatal: true,
+			Any:     []string{"CUDA driver version is insufficient for CUDA runtime version", "PTX was compiled with an unsupported toolchain", "unsatisfied condition: cuda", "couldn't communicate with the NVIDIA driver"},
+			Message: "CUDA driver version is insufficient for CUDA runtime version; unsatisfied condition: cuda>=13.0",
+			Cause:   "The host's driver does not run, or is older than the CUDA of the image.",
+			Fix:     "Update the driver of every node to one version (`nvidia-smi` shows it), reboot, or use an image with an older CUDA.",
+		},
+		{
+			ID: "same-gpu", Kind: Root, Fatal: true,
+			Any:     []string{"Duplicate GPU detected", "invalid device ordinal"},
+			Message: "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device f01000; invalid device ordinal",
+			Cause:   "Two ranks were put on one GPU: they are on one node, or CUDA_VISIBLE_DEVICES was copied between nodes.",
+			Fix:     "A DGX Spark has one GPU, so one rank runs on each node: use Ray over all nodes, or --nnodes with one process a node, and leave CUDA_VISIBLE_DEVICES out.",
+		},
+		{
 			ID: "gpu-program", Kind: Root,
 			Any:     []string{"CUDA error: an illegal memory access", "CUDA error: device-side assert", "CUDA error: misaligned address", "CUDA error: unspecified launch failure", "CUDA error: an illegal instruction", "cudaErrorIllegalAddress"},
 			Pattern: `CUDA error: ([\w -]+)|cudaErrorIllegalAddress`,

@@ -41,6 +41,13 @@ func hostRules() []Rule {
 			Fix:     "`sudo usermod -aG docker $USER`, then log in anew.",
 		},
 		{
+			ID: "docker-down", Kind: Root,
+			Any:     []string{"Cannot connect to the Docker daemon"},
+			Message: "Cannot connect to the Docker daemon at unix:///var/run/docker.sock",
+			Cause:   "Docker does not run there.",
+			Fix:     "`sudo systemctl start docker`; `journalctl -u docker` says why it ended.",
+		},
+		{
 			ID: "sudo", Row: 100, Kind: Root,
 			Any:     []string{"sudo: a password is required", "sudo: a terminal is required", "no tty present and no askpass program"},
 			Message: "sudo: a password is required",

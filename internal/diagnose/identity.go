@@ -19,7 +19,7 @@ const (
 func identityRules() []Rule {
 	return []Rule{
 		{
-			ID: "placement", Row: 1, Kind: Root, Fatal: true,
+			ID: "placement", Row: 1, Kind: Root, Fatal: true, Follow: 1,
 			Any:     []string{"No available node types can fulfill resource request", "Waiting for creating a placement group of specs for", "Cannot provide a placement group"},
 			Until:   []string{"distributed_init_method=", "Starting to load model"},
 			Message: "No available node types can fulfill resource request {'node:192.168.200.12': 0.001, 'GPU': 1.0}",
@@ -168,10 +168,28 @@ func identityRules() []Rule {
 
 var askedNode = regexp.MustCompile(`node:([0-9a-fA-F.:]*[0-9a-fA-F])'?`)
 
+// askedFor is the node that vLLM asks for, if it asks for one. A terminal may have broken the line inside
+// the address; cut says that no whole address is there.
+func askedFor(text string) (asked []string, cut bool) {
+	first, _, _ := strings.Cut(text, "\n")
+	for _, part := range []string{first, strings.ReplaceAll(text, "\n", "")} {
+		if asked = askedNode.FindStringSubmatch(part); asked == nil {
+			continue
+		}
+		if _, err := netip.ParseAddr(asked[1]); err == nil {
+			return asked, false
+		}
+	}
+	return nil, asked != nil
+}
+
 // placement is the famous bug: vLLM asks for node:<VLLM_HOST_IP>, Ray knows the node by another. With
 // the right address the same words say that no GPU is free.
 func placement(hit Hit, evidence Evidence) Answer {
-	asked := askedNode.FindStringSubmatch(hit.Text)
+	asked, cut := askedFor(hit.Text)
+	if cut {
+		return Answer{}
+	}
 	addresses := evidence.rayAddresses()
 	// A free GPU is placed in milliseconds; with the right address the first 10 s may still be load.
 	early := false

@@ -50,6 +50,12 @@ func (s *Scan) Report() Report {
 		present[one.ID] = true
 	}
 	found = slices.DeleteFunc(found, func(one Cause) bool {
+		if one.ID == "rank-died" && present[anyException] {
+			return true // The exception says why.
+		}
+		if one.Kind == Mechanism && len(one.explains) > 0 {
+			return !slices.ContainsFunc(one.explains, func(id string) bool { return present[id] })
+		}
 		// With too few GPUs in all, vLLM waits for a group whatever the addresses are.
 		return one.ID == "placement" && one.Row == 1 && s.evidence.Ray == nil && present["missing-worker"]
 	})

@@ -102,7 +102,9 @@ func linkRules() []Rule {
 		},
 		{
 			ID: "old-nccl", Row: 44, Kind: Root, Fatal: true,
-			Any:     []string{"libnccl.so.2: cannot open shared object", "libnccl.so.2 not found", "no kernel image is available for execution on the device", "Could not find nccl", "undefined symbol: nccl"},
+			Any:     []string{"libnccl.so.2: cannot open shared object", "libnccl.so.2 not found", "no kernel image is available for execution on the device", "Could not find nccl", "undefined symbol: nccl", "sm_121", "compute capability 12.1", "SM121", "SM120"},
+			Pattern: `libnccl|no kernel image|Could not find nccl|undefined symbol: nccl|(?:[Ee]rror|Exception)\b.*(?:sm_12[01]\w?|SM12[01]|capability 12\.1).*(?:[Nn]ot supported|[Uu]nsupported|not compatible|requires)|(?:[Nn]ot supported|[Uu]nsupported|not compatible).*(?:on|for|by|architecture:?|arch) (?:sm_12[01]|SM12[01]|compute capability 12\.1)`,
+			Unless:  []string{"WARNING", "Warning", "ptxas", "INFO"},
 			Message: "libnccl.so.2: cannot open shared object file; no kernel image is available for execution on the device",
 			Cause:   "The image is not made for this GPU (sm_121): NCCL is missing or too old, or kernels were built for other GPUs only.",
 			Fix:     "Use an image with NCCL 2.28 or newer and kernels for sm_121 (TORCH_CUDA_ARCH_LIST with 12.1a).",

@@ -130,6 +130,21 @@ func modelRules() []Rule {
 			},
 		},
 		{
+			ID: "other-weights", Kind: Root, Fatal: true,
+			Any:     []string{"There is no module or parameter named", "weights were not initialized from checkpoint", "Unknown quantization method", "quantization method is not supported", "is not supported for the current GPU. Minimum capability"},
+			Message: "There is no module or parameter named …; Unknown quantization method",
+			Cause:   "vLLM in the image cannot load this checkpoint: it does not know its layout or its quantization.",
+			Fix:     newerImage,
+		},
+		{
+			ID: "no-image", Kind: Root, Fatal: true,
+			Any:     []string{"manifest unknown", "pull access denied for", "manifest for "},
+			Pattern: `manifest unknown|pull access denied|manifest for \S+ not found`,
+			Message: "manifest unknown; pull access denied for …",
+			Cause:   "The registry has no such image or tag, or does not give it to this account.",
+			Fix:     "Check the reference; log in there (`docker login`) if the image is private.",
+		},
+		{
 			ID: "remote-code", Kind: Root, Fatal: true,
 			Any:     []string{"`trust_remote_code=True`", "trust_remote_code=True` to allow", "requires you to execute the configuration file"},
 			Message: "Please pass the argument `trust_remote_code=True`",
@@ -138,7 +153,7 @@ func modelRules() []Rule {
 		},
 		{
 			ID: "does-not-divide", Kind: Root, Fatal: true,
-			Any:     []string{"must be divisible by tensor parallel size", "is not divisible by the number of", "must be divisible by the tensor"},
+			Any:     []string{"must be divisible by tensor parallel size", "is not divisible by the number of", "is not divisible by weight quantization block", "must be divisible by the tensor"},
 			Message: "Total number of attention heads (…) must be divisible by tensor parallel size (…)",
 			Cause:   "The model cannot be cut into that many parts.",
 			Fix:     "Use another --tensor-parallel-size (a power of two is usual), or --pipeline-parallel-size.",

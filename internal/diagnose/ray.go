@@ -148,6 +148,14 @@ func rayRules() []Rule {
 			Fix:     "Run it inside: `docker exec <container> vllm serve …`.",
 		},
 		{
+			ID: "slow-workers", Kind: Mechanism,
+			Any:     []string{"have not registered within the timeout", "Timed out waiting for metrics_agent_port", "node timed out during startup"},
+			Message: "Some workers of the worker process have not registered within the timeout",
+			Cause:   "Ray's own processes did not come up in time: the node is overloaded, or its Python starts from a slow disk.",
+			Fix:     "Start again when the node is idle; start Ray with few CPUs (--num-cpus=2) and RAY_num_prestart_python_workers=0.",
+			Here:    applyAgain,
+		},
+		{
 			ID: "ray-token", Kind: Root, Fatal: true,
 			Any:     []string{"InvalidAuthToken", "RAY_AUTH_TOKEN", "Token authentication is enabled but"},
 			Pattern: `InvalidAuthToken|AuthenticationError|[Tt]oken authentication is enabled but`,

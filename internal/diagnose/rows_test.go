@@ -227,6 +227,11 @@ func serverRows() []rowTest {
 		{"home", "bash: line 1: cd: /home/alice/models: No such file or directory", pair(), 102, nil},
 		{"DOE", "[    1.2] pci 000f:01:00.0: DOE: [2c8] ABORT timed out", pair(), 103, nil},
 		{"panic", "[ 4121.2] Kernel panic - not syncing: Asynchronous SError Interrupt", pair(), 103, nil},
+		{"wrapped by a terminal", "(APIServer pid=25) torch.distributed.DistStoreError: Timed out after 601 seconds waiting for cli\nents. 1/2 clients joined.", pair(), 88, nil},
+		{"wrapped between words", "(EngineCore_DP0 pid=25) ERROR 11-30 10:11:12 [core.py:842] RuntimeError: NCCL error while CUDA out\nof memory. Tried to allocate 2.00 GiB.", pair(), 59, nil},
+		{"wrapped in an address", "(autoscaler +12s) Error: No available node types can fulfill resource request {'node:192.168.\n200.12': 0.001, 'GPU': 1.0}.", broken(), 1, []string{"on the node 192.168.200.12"}},
+		{"of no known kind", "ERROR 11-30 10:11:12 [core.py:842] NotImplementedError: Speculative decoding with this drafter is not there yet.\nERROR 11-30 10:11:12 [core.py:842] EngineCore failed to start.", pair(), 0, []string{"NotImplementedError: Speculative decoding with this drafter"}},
+		{"two ranks on a GPU", "spark-a:90:95 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 0 and rank 1 both on CUDA device f01000\nRuntimeError: NCCL error: invalid usage", pair(), 0, []string{"one GPU"}},
 		{"graphs", graphHang(), pair(), 45, []string{"--enforce-eager"}},
 		{"object store", "[2026-11-30 10:11:12,345 I 1 1] (raylet) store_runner.cc:50: Allowing the Plasma store to use up to 35.92GB of memory.\ntorch.OutOfMemoryError: CUDA out of memory.", pair(), 23, nil},
 	}

@@ -40,7 +40,7 @@ type Rule struct {
 	Follow int
 	// Until are literal texts that say, further down in the same log, that it was overcome.
 	Until []string
-	// Explains are the IDs of rules whose symptom this one makes.
+	// Explains are the IDs of rules whose symptom this one makes. A mechanism with any counts only with one of them.
 	Explains []string
 	// Message is the symptom as people know it.
 	Message string

@@ -103,8 +103,9 @@ type source struct {
 	spread, fast     bool
 	kernel           string
 	course           course
-	// found is whose texts are in the line; kept to be used again.
-	found []int
+	// found is whose texts are in the line, kept to be used again; before is the line before.
+	found  []int
+	before string
 }
 
 // source adds a log.
@@ -143,15 +144,54 @@ func (s *source) line(number int, text, host string) {
 	}
 	s.follow(text)
 	s.found = s.scan.texts.find(text, s.found[:0])
+	s.wrapped(number, text, host)
 	if count := len(s.found); count > 0 && s.found[count-1] == len(s.scan.rules) {
 		s.found = s.found[:count-1]
 		s.marks(text)
 		s.progress(number, text)
 		s.overcame(text)
 	}
+	told := false
 	for _, index := range s.found {
-		s.match(index, number, text, host)
+		if s.scan.rules[index].ID != anyException {
+			told = s.match(index, number, text, host) || told
+		}
 	}
+	for _, index := range s.found {
+		if s.scan.rules[index].ID == anyException && !told {
+			s.match(index, number, text, host)
+		}
+	}
+}
+
+// wrapped looks for a message that a terminal broke into two lines, inside a word or between two.
+func (s *source) wrapped(number int, text, host string) {
+	before := s.before
+	s.before = text
+	if len(before) < 60 || !continues(text) {
+		return
+	}
+	end, start := before[len(before)-60:], text[:min(len(text), 60)]
+	for _, between := range []string{"", " "} {
+		for _, index := range s.scan.texts.find(end+between+start, nil) {
+			if index < len(s.scan.rules) && !containsAny(before, s.scan.rules[index].Any) && !containsAny(text, s.scan.rules[index].Any) {
+				s.match(index, number-1, before+between+text, host)
+			}
+		}
+	}
+}
+
+// continues says whether a line does not start as lines of logs do.
+func continues(text string) bool {
+	if strings.ContainsAny(text[:1], "([{<") || len(text) > 4 && text[4] == '-' {
+		return false
+	}
+	for _, level := range []string{"INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "Traceback"} {
+		if strings.HasPrefix(text, level) {
+			return false
+		}
+	}
+	return true
 }
 
 // overcame forgets what a line says is over.
@@ -172,20 +212,20 @@ func containsAny(text string, parts []string) bool {
 	return false
 }
 
-// match applies a rule whose literal text is in the line.
-func (s *source) match(index, number int, text, host string) {
+// match applies a rule whose literal text is in the line, and says whether it is the rule's symptom.
+func (s *source) match(index, number int, text, host string) bool {
 	rule := &s.scan.rules[index]
 	text = said(text)
 	if !containsAny(text, rule.Any) || containsAny(text, rule.Unless) {
-		return
+		return false
 	}
 	if s.stopping && (rule.Kind == Mechanism || rule.Kind == Consequence) {
-		return // What ends because it was told to end.
+		return false // What ends because it was told to end.
 	}
 	var groups []string
 	if rule.pattern != nil {
 		if groups = rule.pattern.FindStringSubmatch(text); groups == nil {
-			return
+			return false
 		}
 	}
 	if rule.detail != nil {
@@ -210,9 +250,10 @@ func (s *source) match(index, number int, text, host string) {
 	}
 	if rule.Follow > 0 {
 		s.pending = append(s.pending, waiting{rule: index, process: process, hit: hit, line: line, stamp: s.now, missing: rule.Follow})
-		return
+		return true
 	}
 	s.saw(index, hit, line, s.now)
+	return true
 }
 
 // follow gives a line to the messages that it may belong to.
@@ -223,7 +264,7 @@ func (s *source) follow(text string) {
 	process, _ := origin(text)
 	rest := s.pending[:0]
 	for _, one := range s.pending {
-		if one.process == process {
+		if one.process == process || process == "" && continues(text) {
 			one.hit.Text += "\n" + text
 			one.missing--
 		}

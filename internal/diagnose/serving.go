@@ -7,6 +7,8 @@ import (
 )
 
 const (
+	// anyException is the rule for what no other rule knows.
+	anyException = "exception"
 	// readyLimit is a little below vLLM's own limit for a start, 600 s by default.
 	readyLimit = 590 * time.Second
 	slowStart  = "The model was still loading when vLLM's limit for a start ran out."
@@ -110,8 +112,8 @@ func servingRules() []Rule {
 		},
 		{
 			ID: "port", Row: 92, Kind: Root, Fatal: true,
-			Any:     []string{"ddress already in use"},
-			Pattern: `(?:[Ee]rrno:? ?98|EADDRINUSE|ZMQError|bind|Bind|listen|failed to).*[Aa]ddress already in use`,
+			Any:     []string{"ddress already in use", "port is already allocated"},
+			Pattern: `port is already allocated|(?:[Ee]rrno:? ?98|EADDRINUSE|ZMQError|bind|Bind|listen|failed to).*[Aa]ddress already in use`,
 			Unless:  []string{"Retrying", "retrying", "trying port"},
 			Message: "[Errno 98] Address already in use",
 			Cause:   "Another process listens on a port that the server needs: often one that was left over.",
@@ -161,6 +163,29 @@ func servingRules() []Rule {
 			Message: "OSError: [Errno 24] Too many open files",
 			Cause:   "The limit of open files is too low.",
 			Fix:     "Run the container with --ulimit nofile=65536.",
+		},
+		{
+			ID: "compile-failed", Kind: Mechanism,
+			Any:     []string{"InductorError", "triton.compiler.errors", "torch._dynamo.exc", "CompilationError"},
+			Message: "torch._inductor.exc.InductorError",
+			Cause:   "torch.compile or Triton could not compile a kernel for this model and GPU.",
+			Fix:     "Start with --enforce-eager, or use an image with another vLLM and Triton; empty the compile caches (~/.cache/vllm, ~/.triton) if they are of another image.",
+		},
+		{
+			ID: anyException, Kind: Mechanism,
+			Any: []string{"Error: ", "Exception: "},
+			Unless: []string{
+				"Engine core initialization failed", "EngineDeadError", "RayTaskError", "ActorDiedError", "initialization failed due to an exception",
+				"WARNING", "HTTPException", "CancelledError", "KeyboardInterrupt", "died unexpectedly",
+			},
+			Pattern:  `(?:^|[\s\])])((?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S.*)$`,
+			Explains: []string{"engine-failed", "engine-dead", "rank-died"},
+			Message:  "ValueError: … before Engine core initialization failed",
+			Cause:    "The program stopped by an exception.",
+			Fix:      "Its text and the lines around it say what it could not do; search for that text in the project's issues, and try another image if it is a fault of the program.",
+			Refine: func(hit Hit, _ Evidence) Answer {
+				return Answer{Cause: "The program stopped by an exception: " + shown(hit.Match[1])}
+			},
 		},
 		{
 			ID: "engine-dead", Kind: Consequence,
