@@ -10,7 +10,6 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/delay"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
-	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
 	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
@@ -20,8 +19,8 @@ const (
 	floorPoll = 100 * time.Millisecond
 	// floorLimit bounds the floor's start; a busy machine needs minutes.
 	floorLimit = 5 * time.Minute
-	// applyLimit leaves four of ten minutes to the other figures.
-	applyLimit = 6 * time.Minute
+	// applyLimit leaves ten of fifteen minutes to the other figures.
+	applyLimit = 5 * time.Minute
 )
 
 // apply is the way from nothing but images and weights to the first answer.
@@ -109,43 +108,16 @@ func (b *bench) removeByHand(ctx context.Context) error {
 func (b *bench) startAtOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, floorLimit, fmt.Errorf("the containers did not serve within %s", floorLimit))
 	defer cancel()
-	cluster := b.cluster(floorName)
-	var containers []engine.ContainerSpec
-	for i, member := range cluster.Members {
-		facts, err := b.nodes[i].Facts(ctx)
-		if err != nil {
-			return err
-		}
-		one, err := ray.ContainerSpec(cluster, member, facts)
-		if err != nil {
-			return err
-		}
-		containers = append(containers, one)
-	}
 	facts, err := b.nodes[0].Facts(ctx)
 	if err != nil {
 		return err
 	}
-	served := b.served(cluster)
+	served := b.served(b.cluster(floorName))
 	server, err := vllm.ContainerSpec(served, vllm.Node{Facts: facts})
 	if err != nil {
 		return err
 	}
-	question := gcs.New(b.nodes[0].HTTP(), ray.Address(cluster), gcs.Credential{})
-	alive := func(wanted int) func(context.Context) error {
-		return func(ctx context.Context) error {
-			found, err := question.Status(ctx)
-			if err == nil && len(found.Alive()) < wanted {
-				err = fmt.Errorf("%d of %d Ray nodes are alive", len(found.Alive()), wanted)
-			}
-			return err
-		}
-	}
-	err = b.runThenAsk(ctx, 0, containers[0], alive(1))
-	if err == nil {
-		err = b.runThenAsk(ctx, 1, containers[1], alive(2))
-	}
-	if err != nil {
+	if err := b.startRayAtOnce(ctx); err != nil {
 		return err
 	}
 	client := vllm.NewClient(b.nodes[0].HTTP(), served.Listen())
