@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/command/agentfile"
 	"github.com/spark-stack/terraform-provider-spark/internal/command/diagnose"
 )
 
@@ -29,6 +30,12 @@ type Command struct {
 // All are the commands by name.
 func All() map[string]Command {
 	return map[string]Command{
+		"agent": {
+			Summary: "write the program that runs on a node, for an SSH key that may only look",
+			Run: func(_ context.Context, args []string, streams Streams) int {
+				return agentfile.Run(args, streams.Out, streams.Err)
+			},
+		},
 		"diagnose": {
 			Summary: "say what saved logs of Ray and vLLM mean",
 			Run: func(ctx context.Context, args []string, streams Streams) int {

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -32,9 +33,30 @@ func (h *Host) dial(_ context.Context, network, address string) (net.Conn, error
 			return nil, failed(syscall.ECONNREFUSED)
 		}
 	}
-	conn, err := listener.dial()
+	near, far, err := socketPair()
+	if err != nil {
+		return nil, failed(err)
+	}
+	conn, err := listener.hand(near, far)
 	if err != nil {
 		return nil, failed(syscall.ECONNREFUSED)
 	}
 	return conn, nil
+}
+
+// socketPair is a connection with room for what one side writes before the other reads, as a real one
+// has: both ends of HTTP/2 begin by writing.
+func socketPair() (near, far net.Conn, err error) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	var conns [2]net.Conn
+	for i, descriptor := range pair {
+		file := os.NewFile(uintptr(descriptor), "socket pair") //nolint:gosec // Descriptors are not negative.
+		var problem error
+		conns[i], problem = net.FileConn(file)
+		err = errors.Join(err, problem, file.Close())
+	}
+	return conns[0], conns[1], err
 }

@@ -43,6 +43,11 @@ func (b *backlog) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: b.na
 // dial gives the server a new connection and returns the other end.
 func (b *backlog) dial() (net.Conn, error) {
 	near, far := net.Pipe()
+	return b.hand(near, far)
+}
+
+// hand gives the server one end of a connection and returns the other.
+func (b *backlog) hand(near, far net.Conn) (net.Conn, error) {
 	select {
 	case b.conns <- far:
 		return near, nil

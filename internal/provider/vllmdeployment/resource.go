@@ -62,6 +62,9 @@ func (r *deploymentResource) Create(ctx context.Context, request resource.Create
 		return
 	}
 	doing := "create vllm_deployment " + deployment.spec.Name
+	if !shared.MayChange(ctx, deployment.machines, doing, &response.Diagnostics) {
+		return
+	}
 	before, err := look(ctx, deployment, weights.Manifest{})
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
@@ -161,6 +164,9 @@ func (r *deploymentResource) Update(ctx context.Context, request resource.Update
 		manifest = weights.Manifest{} // another model: accept what one node has of it
 	}
 	doing := "reconcile vllm_deployment " + deployment.spec.Name
+	if !shared.MayChange(ctx, deployment.machines, doing, &response.Diagnostics) {
+		return
+	}
 	before, err := look(ctx, deployment, manifest)
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
@@ -214,6 +220,9 @@ func (r *deploymentResource) Delete(ctx context.Context, request resource.Delete
 
 // stop removes a server, and reports.
 func (r *deploymentResource) stop(ctx context.Context, deployment opened, doing string, diags *diag.Diagnostics) bool {
+	if !shared.MayChange(ctx, deployment.machines, doing, diags) {
+		return false
+	}
 	warning, err := stop(ctx, deployment)
 	if warning != "" {
 		diags.AddWarning("GPUs are given back late", warning)
