@@ -120,17 +120,27 @@ func refusedThere(err error) error {
 // an http.RoundTripper.
 type programs struct {
 	machine *machine
-	direct  *http.Transport
+	// http and grpc are past the agent.
+	http, grpc *http.Transport
 }
 
 func newPrograms(m *machine) *programs {
-	return &programs{m, &http.Transport{DialContext: m.DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: programIdle, DisableCompression: true}}
+	past := func() *http.Transport {
+		return &http.Transport{DialContext: m.DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: programIdle, DisableCompression: true}
+	}
+	p := &programs{m, past(), past()}
+	p.grpc.Protocols = new(http.Protocols)
+	p.grpc.Protocols.SetUnencryptedHTTP2(true)
+	return p
 }
 
 // RoundTrip implements http.RoundTripper.
 func (p *programs) RoundTrip(request *http.Request) (*http.Response, error) {
 	if _, err := filter.Program(request.Method, request.URL.RequestURI()); err != nil {
-		return p.direct.RoundTrip(request)
+		if request.Header.Get("Content-Type") == "application/grpc" {
+			return p.grpc.RoundTrip(request)
+		}
+		return p.http.RoundTrip(request)
 	}
 	helper, err := p.machine.Agent(request.Context())
 	if err != nil {

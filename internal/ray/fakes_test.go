@@ -264,7 +264,27 @@ func (h *fakeHost) Engine(context.Context) (engine.Engine, error) {
 func (h *fakeHost) HTTP() http.RoundTripper {
 	transport := gcs.Transport(h.dial)
 	transport.DisableKeepAlives = true // Nobody closes it.
-	return transport
+	return asksForTokens{h, transport}
+}
+
+// asksForTokens puts the node's token in, as the agent does.
+type asksForTokens struct {
+	host *fakeHost
+	next http.RoundTripper
+}
+
+func (a asksForTokens) RoundTrip(request *http.Request) (*http.Response, error) {
+	if cluster := request.Header.Get("X-Spark-Ray-Token"); cluster != "" {
+		a.host.world.mu.Lock()
+		token := a.host.secrets[SecretName(cluster)]
+		a.host.world.mu.Unlock()
+		request = request.Clone(request.Context())
+		request.Header.Del("X-Spark-Ray-Token")
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	return a.next.RoundTrip(request)
 }
 
 func (h *fakeHost) dial(ctx context.Context, network, address string) (net.Conn, error) {

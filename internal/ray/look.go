@@ -57,8 +57,20 @@ func Look(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (Se
 	if err != nil {
 		return Seen{}, err
 	}
-	if seen.Table, seen.GCSError, err = askHead(ctx, spec, machines, looks); err != nil {
+	// Snapshots are shared; these questions are not, and wait for each other's round trip no longer.
+	var unread error
+	var group sync.WaitGroup
+	tokens := map[string]readOut{}
+	group.Go(func() { tokens, unread = readTokens(ctx, spec, machines, looks) })
+	seen.Table, seen.GCSError, err = askHead(ctx, spec, machines, looks)
+	group.Wait()
+	if err = errors.Join(err, unread); err != nil {
 		return Seen{}, err
+	}
+	for host, one := range tokens {
+		found := looks[host]
+		found.token, found.hasToken = one.value, one.found
+		looks[host] = found
 	}
 	byHost, _ := owners(seen.Table.Alive(), seen.Facts)
 	for _, member := range spec.Members {
@@ -101,11 +113,6 @@ func lookAt(ctx context.Context, spec Spec, machine fleet.Machine) (look, error)
 	if found.container, found.exists = find(spec, containers); !found.exists {
 		return found, nil
 	}
-	if usesFile(found.container) || spec.Authentication == AuthToken {
-		if found.token, found.hasToken, err = readToken(ctx, spec.Name, machine); err != nil {
-			return fail("read Ray's token", err)
-		}
-	}
 	if found.declared.ID == found.container.ImageID {
 		found.imageEnv = found.declared.Env
 		return found, nil
@@ -116,6 +123,33 @@ func lookAt(ctx context.Context, spec Spec, machine fleet.Machine) (look, error)
 	}
 	found.imageEnv = own.Env
 	return found, nil
+}
+
+// readOut is a node's token.
+type readOut struct {
+	value string
+	found bool
+}
+
+// readTokens reads the token of each member that has a container which needs it.
+func readTokens(ctx context.Context, spec Spec, machines map[string]fleet.Machine, looks map[string]look) (map[string]readOut, error) {
+	tokens := map[string]readOut{}
+	var mutex sync.Mutex
+	err := onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
+		at := looks[member.Host]
+		if !at.exists || !usesFile(at.container) && spec.Authentication != AuthToken {
+			return nil
+		}
+		value, found, err := readToken(ctx, spec.Name, machine)
+		if err != nil {
+			return &Error{Host: machine.Host(), Step: "read Ray's token", Cause: err}
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		tokens[member.Host] = readOut{value, found}
+		return nil
+	})
+	return tokens, err
 }
 
 // errNoHead says that there is no GCS to ask.
@@ -137,7 +171,7 @@ func askHead(ctx context.Context, spec Spec, machines map[string]fleet.Machine, 
 	at := looks[head.Host]
 	shown := gcs.Credential{Token: at.container.Spec.Env[authToken]}
 	if usesFile(at.container) {
-		shown = credentialOf(spec.Name, at.token, at.hasToken)
+		shown = gcs.Credential{Cluster: spec.Name} // The agent on the way reads it faster than we can.
 	}
 	table, err := ask(ctx, machines[head.Host], address, shown)
 	switch {
