@@ -82,6 +82,7 @@ func ContainerSpec(spec Spec, member Member, facts agent.Facts) (engine.Containe
 	container.Labels = map[string]string{
 		fleet.LabelResource: resource, fleet.LabelName: spec.Name, fleet.LabelRole: string(member.Role),
 	}
+	container.Labels[LabelDeclared] = declaration(spec)
 	container.Labels[fleet.LabelSpec] = engine.SpecHash(container)
 	return container, nil
 }

@@ -30,6 +30,7 @@ type model struct {
 	WeightsDir     types.String   `tfsdk:"weights_dir"`
 	Authentication types.String   `tfsdk:"authentication"`
 	Authenticated  types.Bool     `tfsdk:"authenticated"`
+	IgnoreDrift    types.Set      `tfsdk:"ignore_drift"`
 	ID             types.String   `tfsdk:"id"`
 	Address        types.String   `tfsdk:"address"`
 	GPUTotal       types.Int64    `tfsdk:"gpu_total"`
@@ -72,7 +73,8 @@ func (m model) spec(ctx context.Context, diags *diag.Diagnostics) (spec ray.Spec
 	}
 	env, envKnown := shared.StringMapOf(m.Env)
 	args, argsKnown := shared.StringsOf(m.Args)
-	complete = envKnown && argsKnown && !m.Name.IsUnknown() && !m.Image.IsUnknown() && !m.Port.IsUnknown() && !m.WeightsDir.IsUnknown() && !m.Authentication.IsUnknown()
+	_, kindsKnown := shared.IgnoredOf(ctx, m.IgnoreDrift)
+	complete = envKnown && argsKnown && kindsKnown && !m.Name.IsUnknown() && !m.Image.IsUnknown() && !m.Port.IsUnknown() && !m.WeightsDir.IsUnknown() && !m.Authentication.IsUnknown()
 	spec = ray.Spec{
 		Name: m.Name.ValueString(), Image: m.Image.ValueString(), Port: int(m.Port.ValueInt64()),
 		Env: env, Args: args, WeightsDir: m.WeightsDir.ValueString(),
@@ -90,6 +92,25 @@ func (m model) spec(ctx context.Context, diags *diag.Diagnostics) (spec ray.Spec
 		})
 	}
 	return spec, complete, true
+}
+
+// lives are the kinds of drift to live with: those of the declaration, but for what it changes itself
+// after before, which may be nil.
+func (m model) lives(ctx context.Context, before *model) []string {
+	kinds, _ := shared.IgnoredOf(ctx, m.IgnoreDrift) // plans wait until they are known
+	if before == nil {
+		return kinds
+	}
+	var changed []string
+	for name, same := range map[string]bool{
+		"image": m.Image.Equal(before.Image), "env": m.Env.Equal(before.Env), "args": m.Args.Equal(before.Args), "port": m.Port.Equal(before.Port),
+		"head": m.Head.Equal(before.Head), "workers": m.Workers.Equal(before.Workers),
+	} {
+		if !same {
+			changed = append(changed, name)
+		}
+	}
+	return ray.Ignored(kinds, changed)
 }
 
 // nameOf falls back to the host: sentences need some name.

@@ -63,7 +63,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 		plan.planAll(spec)
 		r.preflight(ctx, plan, request.State.Raw.IsNull(), creating, &response.Diagnostics)
 	default:
-		plan.planUpdate(spec, *state)
+		plan.planUpdate(spec, *state, plan.lives(ctx, state))
 		moves := !plan.Port.Equal(state.Port)
 		if moves || len(plan.replacedHosts()) > 0 {
 			when := repairing
@@ -100,9 +100,11 @@ func (m *model) planAuthenticated(known types.Bool) {
 	}
 }
 
-// planUpdate plans the members as wanted, and new containers where the seen ones differ.
-func (m *model) planUpdate(spec ray.Spec, state model) {
-	want, seen := ray.Want(spec), nodesOf(state.Nodes)
+// planUpdate plans the members as wanted, and new containers where the seen ones differ in what is
+// not lived with.
+func (m *model) planUpdate(spec ray.Spec, state model, lives []string) {
+	seen := nodesOf(state.Nodes)
+	want := ray.Living(ray.Want(spec), seen, lives)
 	for host, member := range want {
 		member.ContainerID = seen[host].ContainerID
 		want[host] = member

@@ -31,8 +31,9 @@ const (
 )
 
 var (
-	_ resource.ResourceWithConfigure  = (*clusterResource)(nil)
-	_ resource.ResourceWithModifyPlan = (*clusterResource)(nil)
+	_ resource.ResourceWithConfigure   = (*clusterResource)(nil)
+	_ resource.ResourceWithModifyPlan  = (*clusterResource)(nil)
+	_ resource.ResourceWithImportState = (*clusterResource)(nil)
 )
 
 type clusterResource struct{ shared.Frame }
@@ -91,11 +92,11 @@ func (r *clusterResource) Create(ctx context.Context, request resource.CreateReq
 		return
 	}
 	replace := ray.Decide(ray.Want(cluster.spec), seen.Nodes)
-	r.apply(ctx, doing, plan, cluster, replace, &response.State, &response.Diagnostics)
+	r.apply(ctx, doing, plan, cluster, replace, nil, &response.State, &response.Diagnostics)
 }
 
 // apply acts, looks again, and stores what is; an act that failed half way stores the truth too.
-func (r *clusterResource) apply(ctx context.Context, doing string, plan model, cluster opened, replace map[string]string, state *tfsdk.State, diags *diag.Diagnostics) {
+func (r *clusterResource) apply(ctx context.Context, doing string, plan model, cluster opened, replace map[string]string, lives []string, state *tfsdk.State, diags *diag.Diagnostics) {
 	failed := ray.Apply(ctx, cluster.spec, cluster.machines, replace, shared.Progress(ctx, "ray_cluster "+cluster.spec.Name))
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
@@ -103,7 +104,7 @@ func (r *clusterResource) apply(ctx context.Context, doing string, plan model, c
 	if err != nil {
 		seen.Nodes = ray.Missing(cluster.spec)
 	}
-	want := ray.Want(cluster.spec)
+	want := ray.Living(ray.Want(cluster.spec), seen.Nodes, lives)
 	plan.see(cluster.spec, seen.Nodes, ray.Lines(want, seen.Nodes))
 	if plan.Address.IsUnknown() || plan.Address.IsNull() {
 		plan.Address = types.StringValue(ray.Address(cluster.spec))
@@ -147,7 +148,10 @@ func (r *clusterResource) Read(ctx context.Context, request resource.ReadRequest
 		response.State.RemoveResource(ctx)
 		return
 	default:
-		state.see(cluster.spec, seen.Nodes, ray.Lines(ray.Want(cluster.spec), seen.Nodes))
+		if state.Authenticated.IsNull() && seen.GCSError == nil { // imported
+			state.Authenticated = types.BoolValue(cluster.spec.Authentication == ray.AuthToken && !seen.Table.Open)
+		}
+		state.see(cluster.spec, seen.Nodes, ray.Lines(ray.Living(ray.Want(cluster.spec), seen.Nodes, state.lives(ctx, nil)), seen.Nodes))
 	}
 	response.Diagnostics.Append(response.State.Set(ctx, state)...)
 }
@@ -176,7 +180,8 @@ func (r *clusterResource) Update(ctx context.Context, request resource.UpdateReq
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
 		return
 	}
-	replace := ray.Decide(ray.Want(cluster.spec), seen.Nodes)
+	lives := plan.lives(ctx, &state)
+	replace := ray.Decide(ray.Living(ray.Want(cluster.spec), seen.Nodes, lives), seen.Nodes)
 	for host := range plan.replacedHosts() {
 		if _, decided := replace[host]; !decided {
 			replace[host] = "planned to be replaced"
@@ -189,7 +194,7 @@ func (r *clusterResource) Update(ctx context.Context, request resource.UpdateReq
 	if !r.removeMembers(ctx, state, cluster, doing, &response.Diagnostics) {
 		return
 	}
-	r.apply(ctx, doing, plan, cluster, replace, &response.State, &response.Diagnostics)
+	r.apply(ctx, doing, plan, cluster, replace, lives, &response.State, &response.Diagnostics)
 }
 
 // removeMembers destroys the containers of members that left the cluster.
