@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,52 @@ func TestMedian(t *testing.T) {
 	}{{[]float64{7}, 7}, {[]float64{3, 1}, 2}, {[]float64{5, 1, 3}, 3}, {[]float64{4, 1, 3, 2}, 2.5}} {
 		if got := median(one.series); got != one.want {
 			t.Errorf("median of %v is %v", one.series, got)
+		}
+	}
+}
+
+// TestContestParts: parts are taken once a turn, printed behind Terraform's own share, and stored.
+func TestContestParts(t *testing.T) {
+	turn := 0.0
+	figure, err := contest{
+		id: "noop", unit: seconds, samples: 3,
+		value: counted("ours", 2, 2, 2), baseline: counted("theirs", 4, 4, 4), floor: counted("least", 1, 1, 1),
+		parts: func(context.Context) ([]Part, error) {
+			turn++
+			return []Part{{"login", turn}, {"look", 10 * turn}}, nil
+		},
+	}.run(t.Context(), func(string, ...any) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Part{{"login", 2}, {"look", 20}}; !slices.Equal(figure.Parts, want) {
+		t.Errorf("parts are %v, want %v", figure.Parts, want)
+	}
+	var text strings.Builder
+	table(&text, []Figure{figure})
+	if want := "parts, s: terraform itself 1.00, login 2.00, look 20.0\n"; !strings.Contains(text.String(), want) {
+		t.Errorf("table:\n%s", text.String())
+	}
+}
+
+// TestContestNotesAFloorAboveTheValue: a floor that took longer than what it bounds bounds nothing.
+func TestContestNotesAFloorAboveTheValue(t *testing.T) {
+	for name, test := range map[string]struct {
+		unit  string
+		floor float64
+		noted bool
+	}{
+		"below":              {seconds, 1, false},
+		"above":              {seconds, 3, true},
+		"where more is fast": {megabytesS, 3, false},
+	} {
+		figure, err := contest{unit: test.unit, samples: 1, value: counted("ours", 2), baseline: counted("theirs", 4), floor: counted("least", test.floor)}.
+			run(t.Context(), func(string, ...any) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(figure.Note, "the floor is above the value"); got != test.noted {
+			t.Errorf("%s: note %q", name, figure.Note)
 		}
 	}
 }
