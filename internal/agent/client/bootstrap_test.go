@@ -244,7 +244,7 @@ func TestStartObeysItsContext(t *testing.T) {
 func TestScriptsSuitEveryShell(t *testing.T) {
 	digest := strings.Repeat("ab", 32)
 	for _, f := range []folders{{shared: sharedFolders}, {given: "/opt/a folder"}, {given: "~/agents"}} {
-		for _, w := range []way{{shell: "sh"}, {shell: "/bin/sh", careful: true, line: true}} {
+		for _, w := range []way{{shell: "sh"}, {shell: "/bin/sh", careful: true}} {
 			for _, script := range []string{startScript(w, f, map[string]string{"arm64": digest}), uploadScript(f, digest, "cafe", 7, 0)} {
 				if strings.ContainsAny(script, "'\\!\n") {
 					t.Errorf("a character that shells treat differently: %s", script)

@@ -196,8 +196,12 @@ func TestLabLogins(t *testing.T) {
 			}
 			l := newLogin(t, sshtest.UserOptions{Shell: test.shell, Files: test.files})
 			ssh := l.dial(t, l.server.Port)
-			if err := l.start(t, ssh, client.Options{}).Close(); err != nil {
+			if err := l.start(t, ssh, client.Options{Facts: true}).Close(); err != nil {
 				t.Error(err)
+			}
+			// A shell that took HTTP/2 for commands shall have made nothing of it.
+			if made, err := filepath.Glob(filepath.Join(l.home, "[^.]*")); err != nil || len(made) != 0 {
+				t.Errorf("the home has %v, %v", made, err)
 			}
 			found := programs(t, l.home)
 			if len(found) != 1 || !strings.HasPrefix(found[0], filepath.Join(l.home, ".cache/spark-stack/spark-agent-")) {
@@ -214,6 +218,7 @@ func TestLabLogins(t *testing.T) {
 }
 
 func TestLabLoginsThatCannot(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		shell, want string
 		config      []string
@@ -333,6 +338,7 @@ func TestLabNothingStays(t *testing.T) {
 		holdAgent(t, strings.Split(account, " "))
 		return
 	}
+	t.Parallel()
 	t.Run("the provider is killed", func(t *testing.T) {
 		t.Parallel()
 		l := newLogin(t, sshtest.UserOptions{Shell: "/bin/bash"})

@@ -15,20 +15,20 @@ import (
 type way struct {
 	// shell is "sh" or its path, for a login whose PATH does not lead there.
 	shell string
-	// line sends the command on standard input too: a login shell that a start file has replaced by
-	// another one never sees the command, and reads its input instead. Whoever runs the script, one
-	// line of input is taken when it says so; nothing may follow before, for dash reads ahead.
-	line bool
-	// careful proves the program before it is run: after a crash its file may be empty.
+	// careful is the way after the usual one had no answer, for two reasons that there may be. The
+	// program is proven before it is run: after a crash its file may be empty. And the command is sent on
+	// standard input too: a login shell that a start file has replaced by another one never sees the
+	// command, and reads its input instead. Whoever runs the script, one line of input is taken when it
+	// says so; nothing may follow before, for dash reads ahead.
 	careful bool
 }
 
-// ready is what a script says first that was sent by line.
+// ready is what a script says first on the careful way.
 const ready = "ready"
 
 // command is the script for the login shell.
 func (w way) command(script string) string {
-	if w.line {
+	if w.careful {
 		script = "read l; " + announced(script)
 	}
 	return w.shell + " -c '" + script + "'"
@@ -36,7 +36,7 @@ func (w way) command(script string) string {
 
 // input is what has to be sent before everything else, if anything.
 func (w way) input(script string) string {
-	if !w.line {
+	if !w.careful {
 		return ""
 	}
 	return "exec " + w.shell + " -c '" + announced(script) + "'\n"
@@ -88,11 +88,12 @@ func (f folders) script() string {
 		each.WriteString(`case "$XDG_CACHE_HOME" in /*) one own "$XDG_CACHE_HOME/spark-stack";; esac; ` +
 			`case "$HOME" in /*) one own "$HOME/.cache/spark-stack";; esac; ` +
 			`case "$XDG_RUNTIME_DIR" in /*) if test -d "$XDG_RUNTIME_DIR"; then one own "$XDG_RUNTIME_DIR/spark-stack"; fi;; esac; `)
+		each.WriteString(`u=$(id -u 2>/dev/null); `) // Only here: a node that has the program need not start one more.
 		for _, place := range f.shared {
 			fmt.Fprintf(&each, `if test -n "$u" && test -d "%[1]s"; then one shared "%[1]s/spark-stack-$u"; fi; `, place)
 		}
 	}
-	return `PATH="${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"; export PATH; u=$(id -u 2>/dev/null); ` +
+	return `PATH="${PATH:+$PATH:}/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"; export PATH; ` +
 		// safe: in a place of everyone's, only a folder of our own that nobody else can enter is ours.
 		`safe() { if test -h "$1"; then return 1; fi; test -d "$1" && test -O "$1" || return 1; ` +
 		`case $(ls -ld "$1") in drwx------*) return 0;; esac; return 1; }; ` +

@@ -14,17 +14,24 @@ import (
 // TestBrokenProgram: after a crash of the node the program's file may be empty, which a shell runs as
 // a script without a word, or hold anything.
 func TestBrokenProgram(t *testing.T) {
+	const restricted = "empty, in a restricted shell"
 	for name, content := range map[string]string{
 		"empty": "", "not a program": "\x7fELF\x00\x00", "another program": "#!/bin/sh\nexit 3\n", "zeros": strings.Repeat("\x00", 4096),
+		restricted: "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t, "sh")
+			want := 4 // the start, its careful repetition, the upload, the start
+			if name == restricted {
+				n.login(`exec /bin/bash --restricted "$@"`)
+				want = 5
+			}
 			folder := filepath.Join(n.home, ".cache/spark-stack")
 			installed := n.install(folder)
 			must(t, os.WriteFile(installed, []byte(content), 0o700)) //nolint:gosec // It must be runnable.
 			n.commands = 0
 			n.install(folder)
-			if n.commands != 4 { // the start, its careful repetition, the upload, the start
+			if n.commands != want {
 				t.Errorf("%d commands", n.commands)
 			}
 		})

@@ -94,26 +94,33 @@ func (b *bootstrap) carry(find finder) error {
 	return nil
 }
 
-// reach starts the agent the usual way, and if the login shell did not run that, in the way which
-// such a shell needs. It tells the way that led to an answer.
+// reach starts the agent the usual way, and if that had no answer, carefully. It tells the way that led
+// to an answer.
 func (b *bootstrap) reach(ctx context.Context) (agent.Agent, way, error) {
 	usual := way{shell: "sh"}
 	started, err := b.attempt(ctx, usual, cmp.Or(b.options.silence, silenceTimeout))
-	other := way{shell: "/bin/sh", careful: true}
-	switch {
-	case ctx.Err() != nil:
-		return nil, usual, err
-	case errors.Is(err, errSilent):
-		other.line = true
-	case !errors.Is(err, errNoGreeting):
+	if !unanswered(err) {
 		return started, usual, err
 	}
-	started, again := b.attempt(ctx, other, cmp.Or(b.options.patience, startTimeout))
-	if errors.Is(again, errSilent) || errors.Is(again, errNoGreeting) {
-		return nil, other, err // The usual way's failure is the one to explain.
+	// By its path first; a restricted shell takes the name only.
+	for _, shell := range []string{"/bin/sh", "sh"} {
+		if ctx.Err() != nil {
+			break
+		}
+		careful := way{shell: shell, careful: true}
+		started, again := b.attempt(ctx, careful, cmp.Or(b.options.patience, startTimeout))
+		if !unanswered(again) {
+			return started, careful, again
+		}
+		if errors.Is(again, errSilent) {
+			break
+		}
 	}
-	return started, other, again
+	return nil, usual, err // The usual way's failure is the one to explain.
 }
+
+// unanswered says that no line of ours came.
+func unanswered(err error) bool { return errors.Is(err, errSilent) || errors.Is(err, errNoGreeting) }
 
 // attempt runs the start script once. A node without the agent is a *missing.
 func (b *bootstrap) attempt(ctx context.Context, w way, patience time.Duration) (agent.Agent, error) {
