@@ -31,7 +31,7 @@ func containers(evidence Evidence) []Cause {
 		case container.ExitCode == 137:
 			causes = append(causes, Cause{
 				Row: 59, ID: "killed", Kind: Mechanism, Hosts: []string{host},
-				Cause: "The container was killed from outside (exit code 137), most likely for memory." + stateOfMemory(evidence, host),
+				Cause: "The container was killed from outside (exit code 137): for memory, or by hand." + stateOfMemory(evidence, host),
 				Fix:   "Look at `dmesg` and `journalctl -u earlyoom` of that host.",
 			})
 		case container.ExitCode == 135:

@@ -25,11 +25,24 @@ type Finding struct {
 // String is the finding as one paragraph.
 func (f Finding) String() string { return f.Cause + " " + f.Next }
 
+// Log is the text of a log, or its end.
+type Log struct {
+	// Name says whose it is, Host where it comes from if its lines do not tell.
+	Name, Host, Text string
+}
+
 // Explain is the most likely cause in one log.
 func Explain(log string, evidence Evidence) (Finding, bool) {
+	return ExplainAll([]Log{{Name: "log", Text: log}}, evidence)
+}
+
+// ExplainAll is the most likely cause in the logs of all ranks.
+func ExplainAll(logs []Log, evidence Evidence) (Finding, bool) {
 	scan := NewScan(evidence)
-	if scan.Read(context.Background(), "log", "", strings.NewReader(log)) != nil {
-		return Finding{}, false
+	for _, log := range logs {
+		if scan.Read(context.Background(), log.Name, log.Host, strings.NewReader(log.Text)) != nil {
+			return Finding{}, false
+		}
 	}
 	for _, cause := range scan.Report().Causes {
 		if cause.Kind == Condition && !cause.Fatal {

@@ -168,8 +168,9 @@ func rayRules() []Rule {
 			Any: []string{
 				"ActorDiedError", "ActorUnavailableError", "ode has died", "died unexpectedly", "NodeDiedError", "Raylet is terminated",
 				"Worker exit type: SYSTEM_ERROR", "has been marked dead", "mistakenly been marked as dead", "Worker failed with error",
+				"Some Ray subprocesses exited unexpectedly",
 			},
-			Pattern: `ActorDiedError|ActorUnavailableError|[Nn]ode has died|died unexpectedly|NodeDiedError|Raylet is terminated|Worker exit type: SYSTEM_ERROR|(?:address: (\S+) .*)?marked (?:as )?dead|Worker failed with error`,
+			Pattern: `ActorDiedError|ActorUnavailableError|[Nn]ode has died|died unexpectedly|NodeDiedError|Raylet is terminated|Worker exit type: SYSTEM_ERROR|(?:address: (\S+) .*)?marked (?:as )?dead|Worker failed with error|Ray subprocesses exited`,
 			Message: "ActorDiedError; RayWorkerProc rank=[1] died unexpectedly; … has been marked dead",
 			Cause:   "A rank died, and vLLM cannot go on without it. The head may keep its port open and answer nothing.",
 			Fix:     startTogther, Here: applyRanks,

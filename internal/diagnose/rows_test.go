@@ -128,6 +128,7 @@ func controlRows() []rowTest {
 		{"small shm", "(raylet) WARNING: The object store is using /tmp instead of /dev/shm because /dev/shm has only 67108864 bytes available.\nray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", pair(), 29, nil},
 		{"on the host", "bash: vllm: command not found", pair(), 31, nil},
 		{"a rank died", "ERROR 11-30 10:11:12 [ray_executor_v2.py:464] RayWorkerProc rank=[1] died unexpectedly, shutting down executor.\nvllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause.", pair(), 89, []string{"rank died"}},
+		{"a raylet ended", "Some Ray subprocesses exited unexpectedly:\n  raylet [exit code=-9]\nRemaining processes will be killed.", pair(), 89, nil},
 		{"a node died", "(raylet) The node with node id: 0f219779 and address: 192.168.200.13 and node name: 192.168.200.13 has been marked dead because the detector has missed too many heartbeats from it. This can happen when a \t(1) raylet crashes unexpectedly (OOM, preempted node, etc.) \n\t(2) raylet has lagging heartbeats due to slow network or busy workload.", pair(), 89, []string{"192.168.200.13 (10.1.230.181)"}},
 
 		{"queue pair", "misc/ibvwrap.cc:291 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev rocep1s0f0:1", pair(), 34, []string{"GID index"}},

@@ -77,6 +77,7 @@ type world struct {
 	script     []moment
 	started    time.Time
 	refuse     error // of Start
+	rayLog     string
 	changed    int
 }
 
@@ -246,7 +247,10 @@ func (f fakeEngine) Remove(_ context.Context, id string, grace time.Duration) er
 	return nil
 }
 
-func (f fakeEngine) Logs(context.Context, string, int) (string, error) {
+func (f fakeEngine) Logs(_ context.Context, id string, _ int) (string, error) {
+	if id != "new" {
+		return f.world.rayLog, nil
+	}
 	_, log := f.world.now()
 	return log, nil
 }

@@ -77,7 +77,7 @@ func (w *watcher) look(ctx context.Context) (done bool, err error) {
 	if err := w.hopeless(ctx); err != nil {
 		return false, err
 	}
-	if err := w.ranks(ctx); err != nil {
+	if err := w.alive(ctx); err != nil {
 		return false, err
 	}
 	if w.client.Health(ctx) == nil {
@@ -113,8 +113,8 @@ func (w *watcher) hopeless(ctx context.Context) error {
 	return w.end(ctx, fmt.Sprintf("it can never become ready, as its log says after %s", w.waited()), nil, true)
 }
 
-// ranks ends a start when a rank's node is gone: vLLM itself may take minutes to notice.
-func (w *watcher) ranks(ctx context.Context) error {
+// alive ends a start when a rank's node is gone: vLLM itself may take minutes to notice.
+func (w *watcher) alive(ctx context.Context) error {
 	if w.cluster.Alive == nil {
 		return nil
 	}
@@ -158,14 +158,12 @@ func (w *watcher) exited(ctx context.Context, container engine.Container) error 
 		w.log = log
 	}
 	evidence := w.evidence()
+	logs := w.ranks(after, evidence)
 	head := evidence.Nodes[w.machine.Host()]
 	head.Container = &diagnose.Container{Status: container.Status, ExitCode: container.ExitCode, OOMKilled: container.OOMKilled}
-	if facts, err := w.machine.Facts(after); err == nil {
-		head.Facts = &facts
-	}
 	evidence.Nodes[w.machine.Host()] = head
 	failure := w.failed(w.step(), fmt.Sprintf("its container %s with exit code %d after %s, while %s", container.Status, container.ExitCode, w.waited(), Phase(w.log)), unread)
-	failure.Finding, _ = w.explain(after, evidence)
+	failure.Finding, _ = w.explain(after, evidence, logs...)
 	failure.Log = tail(w.log, w.spec.Env)
 	return failure
 }
@@ -176,7 +174,9 @@ func (w *watcher) end(ctx context.Context, seen string, cause error, remove bool
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	failure := w.failed(w.step(), seen, cause)
-	failure.Finding, _ = w.explain(after, w.evidence())
+	evidence := w.evidence()
+	logs := w.ranks(after, evidence)
+	failure.Finding, _ = w.explain(after, evidence, logs...)
 	failure.Log = tail(w.log, w.spec.Env)
 	if remove {
 		if err := w.engine.Remove(after, w.id, stopGrace); err != nil {
@@ -186,9 +186,11 @@ func (w *watcher) end(ctx context.Context, seen string, cause error, remove bool
 	return failure
 }
 
-// explain diagnoses the log. Ray is asked for its addresses only when there is something to explain.
-func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence) (diagnose.Finding, bool) {
-	finding, found := diagnose.Explain(w.log, evidence)
+// explain diagnoses the log, with those of the ranks if they were read. Ray is asked for its addresses only
+// when there is something to explain.
+func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence, ranks ...diagnose.Log) (diagnose.Finding, bool) {
+	logs := append([]diagnose.Log{{Name: w.spec.ContainerName(), Text: w.log}}, ranks...)
+	finding, found := diagnose.ExplainAll(logs, evidence)
 	if !found || w.cluster.Addresses == nil {
 		return finding, found
 	}
@@ -199,7 +201,7 @@ func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence) (diag
 	for _, address := range addresses {
 		evidence.Ray = append(evidence.Ray, diagnose.RayNode{Address: address, Alive: true, GPUs: 1})
 	}
-	return diagnose.Explain(w.log, evidence)
+	return diagnose.ExplainAll(logs, evidence)
 }
 
 func (w *watcher) step() string { return "start server " + w.spec.ContainerName() }

@@ -43,6 +43,8 @@ type starter struct {
 	report  func(string)
 	machine fleet.Machine
 	engine  engine.Engine
+	// machines are all nodes: the other ranks' logs may say why a start failed.
+	machines Machines
 	// id and began belong to the new container.
 	id    string
 	began time.Time
@@ -65,7 +67,7 @@ func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, r
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	run := &starter{spec: spec, cluster: cluster, report: report, machine: machine, engine: docker}
+	run := &starter{spec: spec, cluster: cluster, report: report, machine: machine, engine: docker, machines: machines}
 	machine.Changed() // The last look may be older than the copy of the weights.
 	defer machine.Changed()
 	image, err := machine.Image(ctx, spec.image())

@@ -106,6 +106,13 @@ func TestStartFails(t *testing.T) {
 			script: []moment{{after: 3 * time.Second, status: "exited", exit: 137}},
 			row:    59, says: []string{"exit code 137", "The kernel killed"}, last: "start new",
 		},
+		"a rank's log says why": {
+			script: []moment{{after: 3 * time.Second, log: "EngineDeadError: EngineCore encountered an issue.\n", status: "exited", exit: 1}},
+			prepare: func(w *world, _ *Cluster) {
+				w.rayLog = "(raylet) 1 Workers (tasks / actors) killed due to memory pressure (OOM) at node (ID: 8289f87b, IP: 192.168.200.13) over the last time period.\n"
+			},
+			row: 22, says: []string{"exit code 1", "on 192.168.200.13 (10.1.230.181)"}, last: "start new",
+		},
 		"the famous bug": {
 			script: []moment{{after: 10 * time.Second, log: placement}},
 			prepare: func(_ *world, c *Cluster) {
