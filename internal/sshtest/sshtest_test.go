@@ -35,9 +35,14 @@ func TestLabServer(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	if line, err := os.ReadFile("/proc/" + strings.TrimSpace(out) + "/cmdline"); err != nil || len(line) == 0 {
+		t.Fatalf("nothing was started: %q, %v", out, err)
+	}
 	s.Stop()
+	pid := strings.TrimSpace(out)
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if exec.CommandContext(t.Context(), "pgrep", "-fx", "sleep 3579").Run() != nil {
+		// One that nobody has collected yet has no command line any more.
+		if line, err := os.ReadFile("/proc/" + pid + "/cmdline"); err != nil || len(line) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {

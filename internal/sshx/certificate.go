@@ -77,7 +77,7 @@ func certificateFault(offers []identity, user string, now time.Time) error {
 		if !ok {
 			continue
 		}
-		seconds := uint64(max(now.Unix(), 0)) //nolint:gosec // not negative
+		seconds := uint64(max(now.Unix(), 0))
 		switch {
 		case cert.ValidBefore != ssh.CertTimeInfinity && seconds >= cert.ValidBefore:
 			faults = append(faults, fmt.Errorf("the %s expired at %s", offer.label, moment(cert.ValidBefore)))
@@ -91,7 +91,7 @@ func certificateFault(offers []identity, user string, now time.Time) error {
 }
 
 func moment(seconds uint64) string {
-	return time.Unix(int64(min(seconds, 1<<40)), 0).UTC().Format(time.RFC3339) //nolint:gosec // bounded
+	return time.Unix(int64(min(seconds, 1<<40)), 0).UTC().Format(time.RFC3339)
 }
 
 func isWrongPassphrase(err error) bool { return errors.Is(err, x509.IncorrectPasswordError) }

@@ -112,7 +112,7 @@ func (d *dialing) connect(caller, bounded context.Context) (*client, *Error) {
 		switch {
 		case caller.Err() != nil:
 			return nil, d.interrupted(caller, failure.Step)
-		case busy != nil && bounded.Err() != nil:
+		case busy != nil && (bounded.Err() != nil || failure.Kind == TimedOut):
 			return nil, busy
 		case failure.Kind == AuthFailed:
 			if fault := certificateFault(d.ids.offers, d.user, time.Now()); fault != nil {

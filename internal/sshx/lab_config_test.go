@@ -5,7 +5,6 @@ package sshx
 import (
 	"cmp"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,9 +15,9 @@ import (
 // TestLabConfigReading compares our own reading of ssh_config, which counts where there is no ssh client, with
 // that of the client.
 func TestLabConfigReading(t *testing.T) {
-	program, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
+	program := sshProgram()
+	if program == "" {
+		t.Fatal("the ssh client is missing")
 	}
 	included := filepath.Join(t.TempDir(), "more.conf")
 	if err := os.WriteFile(included, []byte("User included\nHost nobody\nPort 4\nHost spark\nPort 5\n"), 0o600); err != nil {

@@ -244,7 +244,7 @@ func TestLabServerSays(t *testing.T) {
 	})
 	t.Run("file of the key open to all", func(t *testing.T) {
 		_, key, config := realServer(t, sshtest.Options{})
-		if err := os.Chmod(key.File, 0o644); err != nil {
+		if err := os.Chmod(key.File, 0o644); err != nil { //nolint:gosec // what is tested
 			t.Fatal(err)
 		}
 		wantConnection(t, config)

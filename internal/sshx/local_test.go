@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -113,24 +112,27 @@ func TestLocalDial(t *testing.T) {
 // TestLocalLeavesNothing: Close ends a command with what it has started.
 func TestLocalLeavesNothing(t *testing.T) {
 	c := Local("here")
-	process, err := c.Start(t.Context(), "sleep 2468 & sleep 2468; wait")
+	process, err := c.Start(t.Context(), "sleep 2468 & echo started; wait")
 	if err != nil {
 		t.Fatal(err)
 	}
-	running := func() bool { return exec.CommandContext(t.Context(), "pgrep", "-fx", "sleep 2468").Run() == nil }
-	for deadline := time.Now().Add(5 * time.Second); !running(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("not started")
-		}
+	if _, err := io.ReadFull(process.Stdout, make([]byte, len("started\n"))); err != nil {
+		t.Fatal(err)
 	}
 	_ = c.Close()
 	if code, err := process.Wait(); code != -1 || kindOf(err) != Lost {
 		t.Errorf("%d, %v", code, err)
 	}
-	for deadline := time.Now().Add(5 * time.Second); running(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("a child lives on")
-		}
+	// The output ends when nobody holds it any more.
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, process.Stdout)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Error("a child lives on")
 	}
 	select {
 	case <-c.Done():

@@ -33,7 +33,7 @@ func startProxy(line string) (*commandConn, error) {
 	for _, fd := range pair {
 		unix.CloseOnExec(fd)
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "proxy"), os.NewFile(uintptr(pair[1]), "proxy") //nolint:gosec // descriptors
+	ours, theirs := os.NewFile(uintptr(pair[0]), "proxy"), os.NewFile(uintptr(pair[1]), "proxy")
 	defer func() {
 		_ = ours.Close()
 		_ = theirs.Close()

@@ -36,8 +36,8 @@ func resolve(ctx context.Context, q query, configFile string) (settings, []strin
 	if !interesting {
 		return settings{}, own.warnings, nil
 	}
-	program, err := exec.LookPath("ssh")
-	if err != nil {
+	program := sshProgram()
+	if program == "" {
 		return own.settings, own.warnings, nil
 	}
 	asked, err := ask(ctx, program, q, configFile, files)
@@ -48,6 +48,15 @@ func resolve(ctx context.Context, q query, configFile string) (settings, []strin
 		return own.settings, append(own.warnings, fmt.Sprintf("ssh cannot read its configuration, so that it was read without it: %v", err)), nil
 	}
 	return asked, nil, nil
+}
+
+// sshProgram is the path of the ssh client, empty if there is none.
+func sshProgram() string {
+	path, err := exec.LookPath("ssh")
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 // ask runs `ssh -G`. Canonicalization is off: it would ask the network.

@@ -36,6 +36,8 @@ type serverOptions struct {
 	maxTries int
 	// forward decides on a channel; nil echoes.
 	forward func(network, address string) *ssh.OpenChannelError
+	// through connects channels to where they are to go.
+	through bool
 	// muteChannels leaves channel requests unanswered.
 	muteChannels bool
 	// fullSessions is how many sessions are refused before there is room.
@@ -183,11 +185,26 @@ func (s *server) channel(opened ssh.NewChannel, options serverOptions) {
 			return
 		}
 	}
+	var far net.Conn
+	if options.through {
+		var err error
+		if far, err = net.Dial(network, address); err != nil { //nolint:noctx // loopback
+			_ = opened.Reject(ssh.ConnectionFailed, err.Error())
+			return
+		}
+		defer func() { _ = far.Close() }()
+	}
 	channel, requests, err := opened.Accept()
 	if err != nil {
 		return
 	}
 	go ssh.DiscardRequests(requests)
+	if far != nil {
+		go func() { _, _ = io.Copy(far, channel) }()
+		_, _ = io.Copy(channel, far)
+		_ = channel.Close()
+		return
+	}
 	if address != "/silent" {
 		_, _ = io.Copy(channel, channel)
 	} else {
