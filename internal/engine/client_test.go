@@ -23,7 +23,7 @@ func fullSpec() ContainerSpec {
 		Entrypoint: []string{},
 		Command:    []string{"ray", "start", "--block"},
 		Env:        map[string]string{"VLLM_HOST_IP": "192.168.200.12", "A": "x=y"},
-		Labels:     map[string]string{"io.spark-stack.spark.name": "pair", SpecLabel: "1234"},
+		Labels:     map[string]string{"io.spark-stack.spark.name": "pair"},
 		Mounts: []Mount{
 			{Source: "/models", Target: "/models", ReadOnly: true},
 			{Source: "ray-pair-tmp", Target: "/tmp/ray", Volume: true},
@@ -51,9 +51,6 @@ func TestCreateRoundTrip(t *testing.T) {
 		want := Container{ID: id, Spec: spec, ImageID: "sha256:1234", Status: "created"}
 		if difference := cmp.Diff(want, seen); difference != "" {
 			t.Error(difference)
-		}
-		if SpecHash(spec) != SpecHash(seen.Spec) {
-			t.Error("the hash changed on the way")
 		}
 	}
 	host := f.containers[fmt.Sprintf("%064x", 1)].HostConfig

@@ -2,44 +2,10 @@ package engine
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
-
-// SpecLabel carries SpecHash on a container; it is left out of the hash.
-const SpecLabel = "io.spark-stack.spark.spec"
-
-// SpecHash is a stable hash of a spec. What has no order (mounts, devices, capabilities, maps) has
-// none here; an entrypoint that is kept and one that is cleared are different.
-func SpecHash(spec ContainerSpec) string {
-	spec.Labels = maps.Clone(spec.Labels)
-	delete(spec.Labels, SpecLabel)
-	spec.Mounts = slices.SortedFunc(slices.Values(spec.Mounts), compareMounts)
-	spec.Devices = slices.Sorted(slices.Values(spec.Devices))
-	spec.CapAdd = slices.Sorted(slices.Values(spec.CapAdd))
-	if len(spec.Labels) == 0 {
-		spec.Labels = nil
-	}
-	if len(spec.Env) == 0 {
-		spec.Env = nil
-	}
-	if len(spec.Command) == 0 {
-		spec.Command = nil
-	}
-	hash := sha256.New()
-	// Maps are encoded with sorted keys. Neither text, numbers and booleans nor a hash can fail.
-	_ = json.NewEncoder(hash).Encode(spec)
-	return hex.EncodeToString(hash.Sum(nil))
-}
-
-func compareMounts(a, b Mount) int {
-	return cmp.Or(strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source))
-}
 
 // SpecDifferences says in words what of a container's frame is not as wanted: mounts, namespaces,
 // shared memory, devices, capabilities, GPUs and memlock. Image, command and environment are not

@@ -1,47 +1,10 @@
 package engine
 
 import (
-	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestSpecHash(t *testing.T) {
-	base := SpecHash(fullSpec())
-	spec := fullSpec()
-	spec.Labels[SpecLabel] = "another"
-	slices.Reverse(spec.Mounts)
-	slices.Reverse(spec.Devices)
-	if SpecHash(spec) != base {
-		t.Error("the hash depends on the order, or on its own label")
-	}
-	if len(base) != 64 || SpecHash(ContainerSpec{}) != "ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356" {
-		t.Errorf("the hash of old specs changed: %s", SpecHash(ContainerSpec{}))
-	}
-	kept := fullSpec()
-	kept.Entrypoint = nil
-	if SpecHash(kept) == base {
-		t.Error("a kept and a cleared entrypoint are the same")
-	}
-	// Every field counts.
-	for i := range reflect.TypeFor[ContainerSpec]().NumField() {
-		changed := fullSpec()
-		field := reflect.ValueOf(&changed).Elem().Field(i)
-		if field.Kind() == reflect.Slice && field.Len() == 0 {
-			field.Set(reflect.ValueOf([]string{"x"}))
-		} else {
-			field.SetZero()
-		}
-		if SpecHash(changed) == base {
-			t.Errorf("field %s does not count", reflect.TypeFor[ContainerSpec]().Field(i).Name)
-		}
-	}
-	if fullSpec().Labels[SpecLabel] != "1234" {
-		t.Error("the spec was changed")
-	}
-}
 
 func TestSpecDifferences(t *testing.T) {
 	const id = "3f2a000000000000000000000000000000000000000000000000000000000000"

@@ -83,30 +83,29 @@ type Mount struct {
 	Volume bool
 }
 
-// ContainerSpec is all that we ever set on a container. A field that is not set must stay out of
-// its JSON: SpecHash is taken from it, and new fields must not change the hash of old specs.
+// ContainerSpec is all that we ever set on a container.
 type ContainerSpec struct {
-	Name       string            `json:",omitzero"`
-	Image      string            `json:",omitzero"`
-	Entrypoint []string          `json:",omitzero"` // nil keeps the image's, an empty one clears it
-	Command    []string          `json:",omitzero"`
-	Env        map[string]string `json:",omitzero"`
-	Labels     map[string]string `json:",omitzero"`
-	Mounts     []Mount           `json:",omitzero"`
+	Name       string
+	Image      string
+	Entrypoint []string // nil keeps the image's, an empty one clears it
+	Command    []string
+	Env        map[string]string
+	Labels     map[string]string
+	Mounts     []Mount
 	// NetworkMode, IPCMode and PIDMode as Docker spells them: "host", "shareable", "container:<name>".
-	NetworkMode string `json:",omitzero"`
-	IPCMode     string `json:",omitzero"`
-	PIDMode     string `json:",omitzero"`
+	NetworkMode string
+	IPCMode     string
+	PIDMode     string
 	// SharedMemory is the size of /dev/shm in bytes; 0 keeps the engine's default of 64 MiB.
-	SharedMemory int64 `json:",omitzero"`
+	SharedMemory int64
 	// AllGPUs requests every GPU of the host (docker run --gpus all).
-	AllGPUs bool `json:",omitzero"`
+	AllGPUs bool
 	// Devices are paths under /dev to pass through, at the same path.
-	Devices []string `json:",omitzero"`
+	Devices []string
 	// CapAdd are capabilities without the CAP_ prefix.
-	CapAdd []string `json:",omitzero"`
+	CapAdd []string
 	// UnlimitedMemlock lifts RLIMIT_MEMLOCK, which RDMA registration needs.
-	UnlimitedMemlock bool `json:",omitzero"`
+	UnlimitedMemlock bool
 }
 
 // Container is an inspected container.

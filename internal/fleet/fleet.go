@@ -17,7 +17,6 @@ const (
 	LabelName     = "io.spark-stack.spark.name"    // the resource's name attribute
 	LabelCluster  = "io.spark-stack.spark.cluster" // of a server: the name of the Ray cluster it uses
 	LabelRole     = "io.spark-stack.spark.role"    // "head", "worker" or "server"
-	LabelSpec     = engine.SpecLabel               // hash of the ContainerSpec it was made from
 )
 
 // Machine is one node, connected when it is first asked.

@@ -83,7 +83,6 @@ func ContainerSpec(spec Spec, member Member, facts agent.Facts) (engine.Containe
 		fleet.LabelResource: resource, fleet.LabelName: spec.Name, fleet.LabelRole: string(member.Role),
 	}
 	container.Labels[LabelDeclared] = declaration(spec)
-	container.Labels[fleet.LabelSpec] = engine.SpecHash(container)
 	return container, nil
 }
 

@@ -131,7 +131,6 @@ func ContainerSpec(spec Spec, node Node) (engine.ContainerSpec, error) {
 	if node.RayEnv[rayAuth+"TOKEN_PATH"] == ray.TokenPath {
 		container.Mounts = append(container.Mounts, ray.SecretMount(spec.Cluster.Name, node.Facts))
 	}
-	container.Labels[fleet.LabelSpec] = engine.SpecHash(container)
 	return container, nil
 }
 
