@@ -65,10 +65,10 @@ func (d *dialing) prepareInTime(ctx context.Context) *Error {
 	bounded, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	failure := d.prepare(bounded)
-	if failure != nil && bounded.Err() != nil {
+	if failure != nil && ctx.Err() != nil {
 		return d.interrupted(ctx, stepPrepare)
 	}
-	return failure
+	return failure // where our own time is over, it names who did not answer: the agent, or ssh -G
 }
 
 // connect makes as many connections as it needs: usually one. It goes on with further keys when sshd cuts

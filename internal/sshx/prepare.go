@@ -105,6 +105,9 @@ func (d *dialing) route(found settings, jumps []jumpHost, direct bool, names tok
 		}
 		if command := found.proxyCommand; len(jumps) == 0 && command != "" && !strings.EqualFold(command, "none") {
 			line, err := names.expand(command, false)
+			if unsafe := strings.IndexFunc(d.address+d.host+d.user, isShellCharacter); unsafe >= 0 && err == nil {
+				err = errors.New("the host or user has characters that mean something to a shell, so it is not put into a command")
+			}
 			if err != nil {
 				return d.fail(BadSettings, stepPrepare, fmt.Errorf("ProxyCommand of ssh_config: %w", err))
 			}
@@ -123,6 +126,11 @@ func (d *dialing) route(found settings, jumps []jumpHost, direct bool, names tok
 		}
 	}
 	return nil
+}
+
+// isShellCharacter says that a character may end a word or begin a command of a shell; ssh refuses them too.
+func isShellCharacter(r rune) bool {
+	return r <= ' ' || r == 0x7f || strings.ContainsRune("'`\"$\\;&<>|(){}*?!#~", r)
 }
 
 // target is the address to dial, with the port.

@@ -236,3 +236,36 @@ func TestSlots(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestSilentAgent: an agent that does not answer is named, and holds up nobody who gives up.
+func TestSilentAgent(t *testing.T) {
+	isolate(t)
+	folder, err := os.MkdirTemp("", "agent") //nolint:usetesting // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	listener, err := net.Listen("unix", filepath.Join(folder, "s")) //nolint:noctx // ends with the test
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	t.Setenv("SSH_AUTH_SOCK", listener.Addr().String())
+	config := Config{Host: "127.0.0.1", Port: 1, User: "me", ConfigFile: "none", HostKey: "SHA256:AAAA", Timeout: 200 * time.Millisecond}
+	wantKind(t, config, AgentFailed, "does not answer", "SSH_AUTH_SOCK")
+	config.Timeout = time.Minute
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	start := time.Now()
+	if _, err := Dial(ctx, config); !errors.Is(err, context.Canceled) || time.Since(start) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(start))
+	}
+}
+
+func TestProxyCommandTakesNoShellCharacters(t *testing.T) {
+	isolate(t)
+	key, _ := newKey(t, "")
+	t.Setenv("PATH", t.TempDir()) // ssh itself refuses such a name too
+	config := Config{Host: "a;touch b", User: "me", PrivateKey: key, ConfigFile: writeFile(t, "ProxyCommand echo %h\n"), HostKey: "SHA256:AAAA"}
+	wantKind(t, config, BadSettings, "mean something to a shell")
+}

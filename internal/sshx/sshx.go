@@ -27,7 +27,7 @@ type Config struct {
 	// What is set here wins over it. Followed are Host, Match, Include, HostName, User, Port, AddressFamily,
 	// IdentityFile, IdentitiesOnly, IdentityAgent, CertificateFile, ProxyJump, ProxyCommand, HostKeyAlias,
 	// StrictHostKeyChecking, UserKnownHostsFile and GlobalKnownHostsFile. The ssh client evaluates it, if there is
-	// one: that runs the commands of Match exec.
+	// one: that runs the commands of Match exec. CanonicalizeHostname and lists of algorithms are not followed.
 	ConfigFile string
 	// ProxyJump lists jump hosts in order, each "[user@]host[:port]" as for ssh -J; empty means what
 	// ssh_config says, "none" alone means a direct connection. Each is checked by the same rules.
