@@ -74,6 +74,13 @@ func harmlessRules() []Rule {
 		harmless("driver-note", 59, "NVRM: … [NV_ERR_NO_MEMORY]",
 			"A few of these lines come on good starts too.",
 			"NV_ERR_NO_MEMORY"),
+		{
+			ID: "disk-nearly-full", Kind: Note,
+			Any:     []string{"is over 95% full"},
+			Message: "file_system_monitor.cc … is over 95% full",
+			Cause:   "Ray's disk is nearly full. vLLM does not need Ray to spill to it, but downloads and logs may fail soon.",
+			Fix:     "Make room on that disk.",
+		},
 		harmless("corrected", 0, "AER: Corrected error received",
 			"The PCIe link corrected a bit error by itself.",
 			"severity=Corrected", "AER: Corrected error"),

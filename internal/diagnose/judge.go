@@ -50,8 +50,8 @@ func (s *Scan) Report() Report {
 		present[one.ID] = true
 	}
 	found = slices.DeleteFunc(found, func(one Cause) bool {
-		if one.ID == "rank-died" && present[anyException] {
-			return true // The exception says why.
+		if one.ID == "rank-died" && present[anyException] || one.ID == "engine-dead" && present["engine-failed"] {
+			return true // The other says more.
 		}
 		if one.Kind == Mechanism && len(one.explains) > 0 {
 			return !slices.ContainsFunc(one.explains, func(id string) bool { return present[id] })

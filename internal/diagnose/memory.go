@@ -17,7 +17,7 @@ func memoryRules() []Rule {
 	return []Rule{
 		{
 			ID: "free-memory", Row: 57, Kind: Root,
-			Any:     []string{"is less than desired GPU memory utilization"},
+			Any:     []string{"on startup is less than desired", "is less than desired GPU memory utilization"},
 			Detail:  `Free memory on device ?(\S*?) ?\(([\d.]+)/([\d.]+) GiB\) on startup is less than desired GPU memory utilization \(([\d.]+), ([\d.]+) GiB`,
 			Message: "Free memory on device cuda:0 (8.25/121.69 GiB) on startup is less than desired GPU memory utilization (0.9, 109.52 GiB)",
 			Cause:   "CUDA sees less free memory than vLLM wants. Page cache counts as used on this machine, and so does every other process.",

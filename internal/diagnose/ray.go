@@ -39,8 +39,9 @@ func rayRules() []Rule {
 			ID: "memory-monitor", Row: 22, Kind: Root, Fatal: true, Follow: 3,
 			Any: []string{
 				"killed due to the node running low on memory", "were killed due to the node running low on memory",
-				"killed due to memory pressure (OOM)", "Memory on the node (IP:", "NODE_OUT_OF_MEMORY", "exceeds the memory usage threshold of",
+				"killed due to memory pressure (OOM)", "Memory on the node (IP:", "NODE_OUT_OF_MEMORY", "exceeds the memory usage threshold of", "GB / ",
 			},
+			Pattern: `running low on memory|memory pressure \(OOM\)|Memory on the node|NODE_OUT_OF_MEMORY|memory usage threshold|[\d.]+GB / [\d.]+GB \(0\.9\d*\)`,
 			Message: "Memory on the node (IP: …) … was 113.76GB / 119.70GB (0.950345), which exceeds the memory usage threshold of 0.95",
 			Cause:   "Ray's memory monitor killed a rank: it counts unified memory, which holds the weights, as the host's.",
 			Fix:     "Set RAY_memory_monitor_refresh_ms=0 for `ray start` on every node, not on the head alone.",
@@ -58,8 +59,8 @@ func rayRules() []Rule {
 		},
 		{
 			ID: "session", Row: 24, Kind: Root, Fatal: true,
-			Any:     []string{"does not match persisted value"},
-			Message: "Session name … does not match persisted value …",
+			Any:     []string{"does not match persisted value", "but is already running at"},
+			Message: "Session name … does not match persisted value …; Ray is trying to start at …, but is already running at …",
 			Cause:   "The Ray node joined another cluster than the one that started here: an older Ray holds the GCS port on this host.",
 			Fix:     "Stop the other Ray on the head (`docker ps`, `ss -ltnp`), or give the cluster another port.",
 		},

@@ -115,6 +115,7 @@ func controlRows() []rowTest {
 		{"no Ray in vLLM", "ValueError: Failed to import Ray: No module named 'ray'.Please install Ray with `pip install ray`.", pair(), 20, []string{"vllm:1 has no Ray"}},
 		{"versions", "RuntimeError: Version mismatch: The cluster was started with:\n    Ray: 2.53.0\n    Python: 3.12.3\nThis process on node 192.168.200.13 was started with:\n    Ray: 2.60.0\n    Python: 3.11.2\n", pair(), 21, []string{"started with Ray 2.53.0 and Python 3.12.3", "has Ray 2.60.0 and Python 3.11.2"}},
 		{"memory monitor", "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\nMemory on the node (IP: 192.168.200.13, ID: fc2befb2) where the task (actor ID: f9cc, name=RayWorkerProc.__init__, pid=4331, memory used=2.22GB) was running was 113.76GB / 119.70GB (0.950345), which exceeds the memory usage threshold of 0.95.", pair(), 22, []string{"on 192.168.200.13 (10.1.230.181) at 113.76GB of 119.70GB", "RAY_memory_monitor_refresh_ms"}},
+		{"memory monitor, cut off", "used memory 113.76GB / 119.70GB (0.950345)", pair(), 22, nil},
 		{"memory monitor, raylet", "(raylet) node_manager.cc:3277: 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed due to other reasons at node (ID: 8289f87b, IP: 192.168.200.12) over the last time period.", pair(), 22, []string{"on 192.168.200.12"}},
 		{"session", "Session name session_2026-11-30_10-00-00_1_1 does not match persisted value session_2026-11-29_09-00-00_1_1. Perhaps there was an error connecting to Redis.", pair(), 24, []string{"older Ray"}},
 		{"Ray's folder", "ValueError: Can't find a `node_ip_address.json` file from /tmp/ray/session_2026-11-30_10-00-00_1_1 for 60 seconds.", pair(), 25, nil},
@@ -169,6 +170,7 @@ func serverRows() []rowTest {
 
 		{"page cache", "ValueError: Free memory on device cuda:0 (8.25/121.69 GiB) on startup is less than desired GPU memory utilization (0.9, 109.52 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.", memory(121, 118, 8), 57, []string{"wants 109.52 GiB", "sees 8.25 of 121.69 GiB", "110 GiB of the host's memory are page cache", "drop_caches"}},
 		{"page cache, vLLM 0.11", "ValueError: Free memory on device (8.25/121.69 GiB) on startup is less than desired GPU memory utilization (0.9, 109.52 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.", Evidence{}, 57, []string{"sees 8.25 of 121.69 GiB", "Page cache counts as used"}},
+		{"page cache, cut off", "ValueError: Free memory on device cuda:0 (8.25/121.69 GiB) on startup is less than desired", Evidence{}, 57, nil},
 		{"page cache, paraphrased", "ValueError: Free memory on device … is less than desired GPU memory utilization", Evidence{}, 57, nil},
 		{"loading slows", "Loading safetensors checkpoint shards:  13% Completed | 5/39 [00:01<00:07,  4.51it/s]\nLoading safetensors checkpoint shards:  82% Completed | 32/39 [03:01<00:35,  5.10s/it]\n/bin/bash: line 3:    71 Killed                  vllm serve /model", pair(), 58, nil},
 		{"out of memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 121.69 GiB of which 1.02 GiB is free.", pair(), 59, []string{"share one memory"}},
@@ -219,6 +221,9 @@ func serverRows() []rowTest {
 		{"flags", "vllm serve: error: argument --enforce-eager: not allowed with argument --compilation-config", pair(), 95, nil},
 		{"validation", "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, quantization fp8 and modelopt are incompatible [type=value_error]", pair(), 95, nil},
 
+		{"validation of a model", "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig\n  Value error, The checkpoint you are trying to load has model type `glm5` but Transformers does not recognize this architecture.", pair(), 81, nil},
+		{"a second Ray", "ConnectionError: Ray is trying to start at 192.168.200.12:6379, but is already running at 192.168.200.12:6379. Please specify a different port using the `--port` flag of `ray start` command.", pair(), 24, nil},
+		{"the GCS's port", "[2026-11-30 10:11:12,345 C 1 1] (gcs_server) gcs_server.cc:312: Failed to start GCS server on 0.0.0.0:6379 Address already in use", pair(), 92, nil},
 		{"host key", "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.", pair(), 96, nil},
 		{"passphrase", "Enter passphrase for key '/home/user/.ssh/id_ed25519': ", pair(), 97, nil},
 		{"ssh folder", "bash: /home/user/.ssh/authorized_keys: No such file or directory", pair(), 98, nil},

@@ -41,11 +41,26 @@ func servingRules() []Rule {
 		},
 		{
 			ID: "invalid-flags", Row: 95, Kind: Root, Fatal: true,
-			Any:     []string{"not allowed with argument", "mutually exclusive", "cannot be used together", "are incompatible", "invalid choice:", "expected one argument", "validation error for", "validation errors for"},
-			Pattern: `error: argument .*|mutually exclusive|cannot be used together|[a-z_-]+ (?:and|with) [\w -]+ are incompatible|validation errors? for (?:\w*Config|\w*EngineArgs)`,
-			Message: "error: argument --x: not allowed with argument --y; validation error for ModelConfig",
+			Any:     []string{"not allowed with argument", "mutually exclusive", "cannot be used together", "are incompatible", "invalid choice:", "expected one argument"},
+			Pattern: `error: argument .*|mutually exclusive|cannot be used together|[a-z_-]+ (?:and|with) [\w -]+ are incompatible`,
+			Message: "error: argument --x: not allowed with argument --y",
 			Cause:   "Flags exclude each other, or a value is none that this vLLM knows: what was right for another release is not for this one.",
 			Fix:     "Compare with `vllm serve --help=all` in the image, and pin the image.",
+		},
+		{
+			ID: "validation", Row: 95, Kind: Mechanism, Follow: 2,
+			Any:     []string{"validation error for", "validation errors for"},
+			Pattern: `validation errors? for \w*(?:Config|EngineArgs)`,
+			Message: "1 validation error for ModelConfig",
+			Cause:   "vLLM refuses a setting: flags exclude each other, or a value is none that this vLLM knows.",
+			Fix:     "Compare with `vllm serve --help=all` in the image, and pin the image.",
+			Refine: func(hit Hit, _ Evidence) Answer {
+				if _, why, found := strings.Cut(hit.Text, "Value error, "); found {
+					why, _, _ = strings.Cut(why, "\n")
+					return Answer{Cause: "vLLM refuses a setting: " + shown(why)}
+				}
+				return Answer{}
+			},
 		},
 		{
 			ID: "empty-answer", Row: 84, Kind: Condition,
@@ -113,7 +128,7 @@ func servingRules() []Rule {
 		{
 			ID: "port", Row: 92, Kind: Root, Fatal: true,
 			Any:     []string{"ddress already in use", "port is already allocated"},
-			Pattern: `port is already allocated|(?:[Ee]rrno:? ?98|EADDRINUSE|ZMQError|bind|Bind|listen|failed to).*[Aa]ddress already in use`,
+			Pattern: `port is already allocated|(?:[Ee]rrno:? ?98|EADDRINUSE|ZMQError|[Bb]ind|listen|[Ff]ailed to|OSError|RuntimeError).*[Aa]ddress already in use`,
 			Unless:  []string{"Retrying", "retrying", "trying port"},
 			Message: "[Errno 98] Address already in use",
 			Cause:   "Another process listens on a port that the server needs: often one that was left over.",
@@ -189,7 +204,7 @@ func servingRules() []Rule {
 		},
 		{
 			ID: "engine-dead", Kind: Consequence,
-			Any:     []string{"EngineDeadError", "EngineCore encountered", "AsyncEngineDeadError", "Got fatal signal from worker processes", "recvValue failed", "Connection closed by peer"},
+			Any:     []string{"EngineDeadError", "EngineCore encountered", "AsyncEngineDeadError", "Got fatal signal from worker processes", "recvValue failed", "Connection closed by peer", "Failed to recv, got 0 bytes", "transport/tcp/pair.cc"},
 			Message: "EngineDeadError: EngineCore encountered an issue",
 			Cause:   "vLLM's engine stopped, and this log does not say why.",
 			Fix:     "The cause is further up, or in the log of another rank: give the logs of all nodes.",
