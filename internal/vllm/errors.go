@@ -84,7 +84,8 @@ func (e *TakenError) Attribute() string {
 // logTail is how many lines of the log an error carries.
 const logTail = 40
 
-// tail is the end of a log for an error: plain, short, and without the values of secret variables.
+// tail is the end of a log for an error: plain, short, and without secrets: neither the values of secret
+// variables nor what looks like one.
 func tail(log string, env map[string]string) string {
 	log = diagnose.Plain(log)
 	for name, value := range env {
@@ -93,5 +94,5 @@ func tail(log string, env map[string]string) string {
 		}
 	}
 	lines := strings.Split(strings.TrimRight(log, "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-logTail):], "\n")
+	return diagnose.Mask(strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
 }
