@@ -2,10 +2,7 @@
 // next steps. It is pure. The catalogue of what it knows is data: [Catalogue].
 package diagnose
 
-import (
-	"context"
-	"strings"
-)
+import "strings"
 
 // Finding is the most likely cause of one failure, worded for a deployment of this provider.
 type Finding struct {
@@ -40,9 +37,13 @@ func Explain(log string, evidence Evidence) (Finding, bool) {
 func ExplainAll(logs []Log, evidence Evidence) (Finding, bool) {
 	scan := NewScan(evidence)
 	for _, log := range logs {
-		if scan.Read(context.Background(), log.Name, log.Host, strings.NewReader(log.Text)) != nil {
-			return Finding{}, false
+		source := scan.source(log.Name, log.Host)
+		number := 0
+		for line := range strings.SplitSeq(log.Text, "\n") {
+			number++
+			source.raw(number, strings.ToValidUTF8(line, "\uFFFD"))
 		}
+		source.end()
 	}
 	for _, cause := range scan.Report().Causes {
 		if cause.Kind == Condition && !cause.Fatal {

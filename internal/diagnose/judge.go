@@ -151,13 +151,7 @@ func ranked(causes []Cause) []Cause {
 		timed = timed && one.at != 0
 	}
 	causes = slices.DeleteFunc(causes, func(one Cause) bool {
-		switch one.Kind {
-		case Mechanism:
-			return strongest < Mechanism
-		case Consequence:
-			return strongest < Consequence
-		}
-		return false
+		return (one.Kind == Mechanism || one.Kind == Consequence) && strongest < one.Kind
 	})
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		when := cmp.Or(cmp.Compare(a.source, b.source), cmp.Compare(a.line(), b.line()))

@@ -227,6 +227,19 @@ func TestStamp(t *testing.T) {
 	}
 }
 
+func TestSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain": "plain",
+		"The actor died. There are some potential root causes. (1) The process is killed by SIGKILL by OOM killer": "The actor died. ",
+		"marked dead. This can happen when a \t(1) raylet crashes unexpectedly (OOM)":                              "marked dead. ",
+		"Received request cmpl-1: prompt: 'CUDA out of memory'":                                                    "",
+	} {
+		if got := said(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}
+
 func TestFinder(t *testing.T) {
 	f := newFinder([][]string{{"he", "hers"}, {"she"}, {"is", "hers"}, {"é"}})
 	for text, want := range map[string][]int{"": nil, "ushers": {0, 1, 2}, "this": {2}, "café": {3}, "hxe": nil, "hehe": {0}} {

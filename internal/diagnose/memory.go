@@ -151,7 +151,8 @@ func outOfMemory(hit Hit, evidence Evidence) Answer {
 	return Answer{Cause: "Memory ran out: the weights of one node, the KV cache and the page cache of the checkpoint share one memory." + stateOfMemory(evidence, hit.Host)}
 }
 
-// stateOfMemory is " The host has 121 GiB, of which 3 GiB are free now."
+// stateOfMemory is a sentence with a space before it, such as " The host has 121 GiB, of which 3 GiB are free now.";
+// empty if nothing is known.
 func stateOfMemory(evidence Evidence, host string) string {
 	memory := evidence.memory(host)
 	if memory.Total == 0 {
