@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -167,4 +168,38 @@ func TestForeignContainerInTheWay(t *testing.T) {
 	unchanged := watch(t, w)
 	s.says(t, "plan", s.ws.PlanFails(), []string{"$b.host: look at container ray-spark: the container was not made by this provider"})
 	unchanged()
+}
+
+// A node that somebody else brings into the cluster is drift, and a new token keeps it out. One that has
+// no token does not get in at all.
+func TestForeignNodeJoins(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 3)
+	s := stage{w: w, config: config{clusterOnly: true}, within: 20 * time.Second}
+	s.ws = clitest.New(t, s.config.in(w), w.env())
+	s.ws.Apply()
+	join := func(name, token string) {
+		w.fleet.Host(c).RunContainer(name, hosttest.Spec{
+			Image: hosttest.DefaultImage, Env: map[string]string{"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token},
+			Command: []string{"ray", "start", "--block", substitute(w, "--address=$a.fabric:6379"), substitute(w, "--node-ip-address=$c.fabric"), "--num-gpus=1"},
+		})
+	}
+	join("guess", "0000")
+	s.ws.Empty()
+	token, err := os.ReadFile(w.fleet.Host(a).Path("~/.config/spark-stack/ray/spark/auth_token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	join("stranger", string(token))
+	plan := s.ws.Drifted()
+	s.compare(t, "drift lines", "ray_cluster.pair: $a.name: a Ray node that is no member is alive in the cluster: $c.name at $c.fabric", plan.Lines())
+	s.ws.ApplyPlanned()
+	s.ws.Empty()
+	if ended, _ := w.fleet.Host(c).Container("stranger"); ended.Status == "running" {
+		t.Error("the stranger is still there")
+	}
+	s.ws.Destroy()
+	if left := strings.Join(w.leftovers(t), ", "); left != substitute(w, "$c.name: container guess, $c.name: container stranger") {
+		t.Errorf("destroy left %s, and only what is not ours may stay", left)
+	}
 }

@@ -19,8 +19,10 @@ func TestLabCluster(t *testing.T) {
 	s.cleanUp(t)
 	s.ws.Apply()
 	s.ws.Empty()
-	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios()))
+	s.table = &table{}
+	playAll(t, s, slices.Concat(nodeScenarios(), clusterScenarios(), handScenarios(), labScenarios()))
 	s.destroyed(t)
+	s.table.write(t)
 }
 
 // What one plan cannot tell, with nodes that are restarted and cut off.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -136,12 +135,9 @@ func (w *lab) fault(t testing.TB, name string, node int) {
 	t.Helper()
 	number := strconv.Itoa(node + 1)
 	switch {
+	case w.handFault(t, name, node):
 	case name == "ray-recreated":
-		script, err := os.ReadFile(filepath.Join(repository, "lab", "faults", "rerun.py"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.again(t, node, func() { w.run(t, script, "exec", number, "python3", "-", "ray-"+labName) })
+		w.again(t, node, func() { w.rerun(t, node) })
 	case name == "ray-env" && node != a:
 		w.again(t, node, func() { w.run(t, nil, "fault", name, number) })
 	case name == "ray-head-management":

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -8,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/clitest"
 )
@@ -47,6 +48,8 @@ type stage struct {
 	config config
 	// within bounds an apply: nothing may wait for minutes.
 	within time.Duration
+	// table, if set, takes down what is seen.
+	table *table
 }
 
 // in is the stage whose failures belong to a subtest.
@@ -77,11 +80,29 @@ func (s stage) play(t *testing.T, one scenario) {
 		}
 	}
 	s.says(t, "plan", clitest.Unwrap(plan.Text()), one.says)
+	var lines []string
+	for _, line := range plan.Lines() {
+		lines = append(lines, codes.ReplaceAllString(line, "code N"))
+	}
 	if len(one.stops) > 0 {
 		s.refused(t, one)
+		s.table.add(one.name, lines, "refuses before its first change; empty once the host is mended")
 		return
 	}
 	s.repaired(t, one)
+	s.table.add(one.name, lines, "replaces "+cmp.Or(strings.Join(s.wanted(one), ", "), "nothing"))
+}
+
+// wanted are the containers that an apply replaces.
+func (s stage) wanted(one scenario) []string {
+	wanted := []string{}
+	for _, name := range strings.Fields(substitute(s.w, one.replaced)) {
+		if !s.config.clusterOnly || !strings.Contains(name, "/vllm-") {
+			wanted = append(wanted, name)
+		}
+	}
+	slices.Sort(wanted)
+	return wanted
 }
 
 // repaired proves that one apply of the saved plan makes the next one empty.
@@ -91,14 +112,7 @@ func (s stage) repaired(t *testing.T, one scenario) {
 	if took := s.ws.ApplyPlanned().Took; took > s.within {
 		t.Errorf("apply took %s, at most %s was expected", took, s.within)
 	}
-	wanted := []string{}
-	for _, name := range strings.Fields(substitute(s.w, one.replaced)) {
-		if !s.config.clusterOnly || !strings.Contains(name, "/vllm-") {
-			wanted = append(wanted, name)
-		}
-	}
-	slices.Sort(wanted)
-	if diff := cmp.Diff(wanted, changed(before, s.w.containers(t))); diff != "" {
+	if diff := gocmp.Diff(s.wanted(one), changed(before, s.w.containers(t))); diff != "" {
 		t.Errorf("replaced containers (-want +got):\n%s", diff)
 	}
 	s.ws.Empty()
@@ -152,7 +166,7 @@ func (s stage) compare(t *testing.T, what, text string, got []string) {
 	}
 	slices.Sort(wanted)
 	slices.Sort(got)
-	if diff := cmp.Diff(wanted, got); diff != "" {
+	if diff := gocmp.Diff(wanted, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
@@ -190,7 +204,7 @@ func watch(t *testing.T, w world) func() {
 			t.Errorf("containers were changed: %q", names)
 		}
 		if keeps {
-			if diff := cmp.Diff(lines, journal.journal()); diff != "" {
+			if diff := gocmp.Diff(lines, journal.journal()); diff != "" {
 				t.Errorf("something was changed on the nodes:\n%s", diff)
 			}
 		}

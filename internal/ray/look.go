@@ -72,7 +72,7 @@ func Look(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (Se
 		found.token, found.hasToken = one.value, one.found
 		looks[host] = found
 	}
-	byHost, _ := owners(seen.Table.Alive(), seen.Facts)
+	byHost, strangers := owners(seen.Table.Alive(), seen.Facts)
 	for _, member := range spec.Members {
 		found := looks[member.Host]
 		entry, isMember := entryOf(byHost[member.Host], member.Address)
@@ -82,6 +82,9 @@ func Look(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (Se
 		}
 		if member.Role == Head && seen.GCSError == nil && seen.Table.Open && usesFile(found.container) && spec.Authenticated {
 			node.SpecDrift = append(node.SpecDrift, "Ray answers without its token")
+		}
+		if member.Role == Head {
+			node.SpecDrift = append(node.SpecDrift, uninvited(spec, byHost, strangers)...)
 		}
 		node.SpecDrift = append(node.SpecDrift, tokenDrift(spec, member, found, looks[spec.Members[0].Host])...)
 		seen.Nodes[member.Host] = node

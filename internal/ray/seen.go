@@ -1,6 +1,7 @@
 package ray
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -179,4 +180,23 @@ func entryOf(entries []gcs.Node, address string) (gcs.Node, bool) {
 		return entries[at], true
 	}
 	return entries[0], true
+}
+
+// uninvited are the living nodes of Ray's table that no declaration has. They are the head's drift: a
+// new head has another token, without which they do not come back. One at a member's own address is
+// the member's earlier life, whose end Ray has not noticed yet.
+func uninvited(spec Spec, byHost map[string][]gcs.Node, strangers []gcs.Node) []string {
+	var sentences []string
+	for _, member := range spec.Members {
+		entry, _ := entryOf(byHost[member.Host], member.Address)
+		for _, other := range byHost[member.Host] {
+			if other.Address != entry.Address {
+				sentences = append(sentences, fmt.Sprintf("a second Ray node is alive on %s, at %s", member.label(), other.Address))
+			}
+		}
+	}
+	for _, node := range strangers {
+		sentences = append(sentences, fmt.Sprintf("a Ray node that is no member is alive in the cluster: %s at %s", cmp.Or(node.Hostname, "an unknown host"), node.Address))
+	}
+	return sentences
 }

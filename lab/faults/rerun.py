@@ -1,6 +1,6 @@
 """Runs a container again as a person does by hand: the same `docker run`, with one thing changed. Runs in the node.
 
-usage: rerun.py CONTAINER [--env NAME=VALUE]... [--drop-flag NAME]...
+usage: rerun.py CONTAINER [--env NAME=VALUE]... [--drop-flag NAME]... [--add-flag NAME=VALUE]... [--image IMAGE] [--drop-devices]
 """
 
 import argparse
@@ -49,6 +49,9 @@ def main():
     parser.add_argument("container")
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--drop-flag", action="append", default=[])
+    parser.add_argument("--add-flag", action="append", default=[])
+    parser.add_argument("--image")
+    parser.add_argument("--drop-devices", action="store_true")
     args = parser.parse_args()
 
     was = call("GET", f"/containers/{args.container}/json")
@@ -65,6 +68,12 @@ def main():
         for part in ("Cmd", "Entrypoint"):
             if config.get(part):
                 config[part] = drop_flag(config[part], flag)
+
+    config["Cmd"] = (config.get("Cmd") or []) + [f"--{flag}" for flag in args.add_flag]
+    if args.image:
+        config["Image"] = args.image
+    if args.drop_devices:
+        host["Devices"] = []
 
     name = was["Name"].lstrip("/")
     call("DELETE", f"/containers/{was['Id']}?force=1")
