@@ -273,3 +273,17 @@ func TestKeepaliveFindsDeadPeer(t *testing.T) {
 		t.Errorf("err: %v", c.Err())
 	}
 }
+
+// TestSessionsFullBesideALongOne: a refusal of a moment, while one session lasts, holds up nobody for long.
+func TestSessionsFullBesideALongOne(t *testing.T) {
+	c, s := connect(t, serverOptions{}, liveness{}, nil)
+	if _, err := c.Start(t.Context(), "sleep"); err != nil {
+		t.Fatal(err)
+	}
+	s.full.Store(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if out, err := Run(ctx, c, "exit 2", nil); err != nil || out.ExitCode != 2 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}

@@ -24,7 +24,7 @@ type server struct {
 	listener net.Listener
 	sessions atomic.Int32 // open now
 	peak     atomic.Int32
-	refused  atomic.Int32
+	full     atomic.Int32 // how many sessions are refused before there is room
 	logins   atomic.Int32 // connections that came as far as authentication
 	mu       sync.Mutex
 	conns    []net.Conn
@@ -40,7 +40,7 @@ type serverOptions struct {
 	through bool
 	// muteChannels leaves channel requests unanswered.
 	muteChannels bool
-	// fullSessions is how many sessions are refused before there is room.
+	// fullSessions is where server.full begins.
 	fullSessions int32
 }
 
@@ -85,6 +85,7 @@ func startServer(t *testing.T, options serverOptions) *server {
 		t.Fatal(err)
 	}
 	s := &server{listener: listener, hostKey: options.hostKeys[0], port: portOf(listener)}
+	s.full.Store(options.fullSessions)
 	config := &ssh.ServerConfig{MaxAuthTries: options.maxTries}
 	config.PublicKeyCallback = func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		for _, allowed := range options.allowed {
@@ -156,7 +157,7 @@ func (s *server) channel(opened ssh.NewChannel, options serverOptions) {
 	var network, address string
 	switch opened.ChannelType() {
 	case "session":
-		if s.refused.Add(1) <= options.fullSessions {
+		if s.full.Add(-1) >= 0 {
 			_ = opened.Reject(ssh.ConnectionFailed, "open failed")
 			return
 		}

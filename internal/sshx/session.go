@@ -19,7 +19,9 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 	if ctx.Err() != nil {
 		return nil, c.fail(interruptedKind(ctx), stepSession, context.Cause(ctx))
 	}
-	pause, waited := sessionRetryFirst, time.Duration(0)
+	pause := sessionRetryFirst
+	var since time.Time // the first refusal after which no session of ours has ended
+	var ended int
 	for {
 		if err := c.sessions.take(ctx, c.done); err != nil {
 			if ended := c.Err(); ended != nil {
@@ -27,7 +29,7 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 			}
 			return nil, c.fail(interruptedKind(ctx), "wait for a free session", err)
 		}
-		r, others, err := c.startOnce(ctx, command)
+		r, refusal, err := c.startOnce(ctx, command)
 		if err == nil {
 			return &Process{Stdin: r.stdin, Stdout: r.stdout, Stderr: r.stderr.String, Wait: r.result, Close: r.close}, nil
 		}
@@ -35,16 +37,19 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 		if !errors.As(err, &refused) {
 			return nil, err
 		}
-		if refused.Reason != ssh.ConnectionFailed || waited > sessionPatience {
-			return nil, c.fail(NoSession, stepSession, refused)
+		if since.IsZero() || refusal.ended != ended {
+			since, ended = time.Now(), refusal.ended
 		}
-		if others {
-			waited = 0 // one of ours ends some day, and its slot is ours then
+		patience := sessionPatience
+		if refusal.others {
+			patience = sessionPatienceBesideOthers
+		}
+		if refused.Reason != ssh.ConnectionFailed || time.Since(since) > patience {
+			return nil, c.fail(NoSession, stepSession, refused)
 		}
 		if !sleep(ctx, pause) {
 			return nil, c.fail(interruptedKind(ctx), "wait for a free session", context.Cause(ctx))
 		}
-		waited += pause
 		pause = min(2*pause, sessionRetryLast)
 	}
 }
@@ -52,23 +57,31 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 const (
 	// sshd gives a session's place back a moment after its end: it handles all packets that have
 	// come, such as our next request, before it tidies up. And MaxSessions may be lower than our
-	// limit. So a refused session is asked for again, at these intervals; and for so long, if sshd
-	// has no room for a single one.
-	sessionRetryFirst = 5 * time.Millisecond
-	sessionRetryLast  = 200 * time.Millisecond
-	sessionPatience   = 10 * time.Second
+	// limit. So a refused session is asked for again, at these intervals; and for so long, while none
+	// of our own ends.
+	sessionRetryFirst           = 5 * time.Millisecond
+	sessionRetryLast            = 200 * time.Millisecond
+	sessionPatience             = 10 * time.Second
+	sessionPatienceBesideOthers = time.Minute
 )
+
+// refusal is what was seen of the other sessions when sshd refused one.
+type refusal struct {
+	others bool
+	ended  int
+}
 
 // startOnce uses a slot that was taken: it is given back when the session has ended, which for an abandoned
 // one is later than the return from here, or when there was none.
-func (c *client) startOnce(ctx context.Context, command string) (r *running, others bool, err error) {
-	var refusedBesideOthers atomic.Bool
-	r, err = attempt(ctx, c, stepSession, func() (*running, error) {
+func (c *client) startOnce(ctx context.Context, command string) (*running, refusal, error) {
+	var seen atomic.Value
+	r, err := attempt(ctx, c, stepSession, func() (*running, error) {
 		r, err := c.begin(command)
 		var refused *ssh.OpenChannelError
 		switch {
 		case errors.As(err, &refused):
-			refusedBesideOthers.Store(c.sessions.refused())
+			others, ended := c.sessions.refused()
+			seen.Store(refusal{others, ended})
 			return nil, err
 		case err != nil:
 			c.sessions.give()
@@ -78,7 +91,8 @@ func (c *client) startOnce(ctx context.Context, command string) (r *running, oth
 		go r.wait(c.sessions.give)
 		return r, nil
 	}, func(late *running) { _ = late.close() })
-	return r, refusedBesideOthers.Load(), err
+	refused, _ := seen.Load().(refusal) //nolint:errcheck // none is the zero value
+	return r, refused, err
 }
 
 // running is a started command.
