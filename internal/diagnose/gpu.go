@@ -91,7 +91,7 @@ func gpuRules() []Rule {
 			},
 		},
 		{
-			ID: "no-gpu-visible", Kind: Root, Fatal: true,
+			ID: "no-gpu-visible", Kind: Root,
 			Any:     []string{"No CUDA GPUs are available", "Failed to infer device type", "Found no NVIDIA driver on your system", "no CUDA-capable device is detected"},
 			Message: "RuntimeError: No CUDA GPUs are available; Failed to infer device type",
 			Cause:   "The process sees no GPU: the container was started without one, or CUDA_VISIBLE_DEVICES hides it.",
@@ -99,14 +99,14 @@ func gpuRules() []Rule {
 			Here:    "`nvidia-smi -L` in the Ray container must list the GPU; apply the cluster again if it does not.",
 		},
 		{
-			ID: "old-driver", Kind: Root, Fatal: true,
+			ID: "old-driver", Kind: Root,
 			Any:     []string{"CUDA driver version is insufficient for CUDA runtime version", "PTX was compiled with an unsupported toolchain", "unsatisfied condition: cuda", "couldn't communicate with the NVIDIA driver"},
 			Message: "CUDA driver version is insufficient for CUDA runtime version; unsatisfied condition: cuda>=13.0",
 			Cause:   "The host's driver does not run, or is older than the CUDA of the image.",
 			Fix:     "Update the driver of every node to one version (`nvidia-smi` shows it), reboot, or use an image with an older CUDA.",
 		},
 		{
-			ID: "same-gpu", Kind: Root, Fatal: true,
+			ID: "same-gpu", Kind: Root,
 			Any:     []string{"Duplicate GPU detected", "invalid device ordinal"},
 			Message: "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device f01000; invalid device ordinal",
 			Cause:   "Two ranks were put on one GPU: they are on one node, or CUDA_VISIBLE_DEVICES was copied between nodes.",

@@ -90,6 +90,7 @@ func TestExplainFatal(t *testing.T) {
 		"OSError: [Errno 101] Network is unreachable":                               false,
 		"Failed to connect to GCS at address 192.168.200.12:6379 within 5 seconds.": false,
 		"distributed_init_method=tcp://10.1.230.180:43210 backend=nccl":             true,
+		"ImportError: cannot import name 'x' from 'transformers' (/usr/lib)":        false,
 		"RayWorkerProc rank=[1] died unexpectedly, shutting down executor.":         false,
 	} {
 		if finding, _ := Explain(log, broken()); finding.Fatal != want {

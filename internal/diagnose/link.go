@@ -101,7 +101,7 @@ func linkRules() []Rule {
 			Fix:     "Leave nvidia-peermem and NCCL_NET_GDR_LEVEL out; nothing is lost.",
 		},
 		{
-			ID: "old-nccl", Row: 44, Kind: Root, Fatal: true,
+			ID: "old-nccl", Row: 44, Kind: Root,
 			Any:     []string{"libnccl.so.2: cannot open shared object", "libnccl.so.2 not found", "no kernel image is available for execution on the device", "Could not find nccl", "undefined symbol: nccl", "sm_121", "compute capability 12.1", "SM121", "SM120"},
 			Pattern: `libnccl|no kernel image|Could not find nccl|undefined symbol: nccl|(?:[Ee]rror|Exception)\b.*(?:sm_12[01]\w?|SM12[01]|capability 12\.1).*(?:[Nn]ot supported|[Uu]nsupported|not compatible|requires)|(?:[Nn]ot supported|[Uu]nsupported|not compatible).*(?:on|for|by|architecture:?|arch) (?:sm_12[01]|SM12[01]|compute capability 12\.1)`,
 			Unless:  []string{"WARNING", "Warning", "ptxas", "INFO"},

@@ -59,7 +59,7 @@ func memoryRules() []Rule {
 			Fix:      "Lower --gpu-memory-utilization or --max-model-len, or give page cache back before the start. A few of these lines come on good starts too.",
 		},
 		{
-			ID: "kv-cache", Row: 60, Kind: Root, Fatal: true,
+			ID: "kv-cache", Row: 60, Kind: Root,
 			Any:     []string{"No available memory for the cache blocks", "larger than the available KV cache memory", "Error in memory profiling", "Available KV cache memory: -"},
 			Detail:  `(Error in memory profiling)|max seq len \((\d+)\), \(?([\d.]+) GiB KV cache is needed.*?\(?([\d.]+) GiB\)?`,
 			Message: "No available memory for the cache blocks; … KV cache is needed, which is larger than the available KV cache memory; Error in memory profiling",

@@ -33,7 +33,7 @@ func modelRules() []Rule {
 			},
 		},
 		{
-			ID: "missing-shard", Row: 69, Kind: Root, Fatal: true,
+			ID: "missing-shard", Row: 69, Kind: Root,
 			Any:     []string{".safetensors"},
 			Pattern: `(?:No such file or directory|FileNotFoundError|does not appear to have a file named|is missing)[^\n]*?([\w.-]+\.safetensors)`,
 			Message: "No such file or directory: '…/model-00003-of-00039.safetensors'",
@@ -54,7 +54,7 @@ func modelRules() []Rule {
 			Here:    "Serving asks no hub unless env says so: remove HF_HUB_OFFLINE=0 from env and copy the model to a node with `hf download` and an account that accepted its licence.",
 		},
 		{
-			ID: "no-repository", Kind: Root, Fatal: true,
+			ID: "no-repository", Kind: Root,
 			Any:     []string{"RepositoryNotFoundError", "Repository Not Found for url", "is not a local folder and is not a valid model identifier", "RevisionNotFoundError"},
 			Message: "RepositoryNotFoundError; is not a local folder and is not a valid model identifier",
 			Cause:   "The hub knows no such model or revision, or the account may not see it.",
@@ -70,7 +70,7 @@ func modelRules() []Rule {
 			Here:    "Remove HF_HUB_OFFLINE=0 from env; the server then uses only what is on the node.",
 		},
 		{
-			ID: "offline-missing", Kind: Root, Fatal: true,
+			ID: "offline-missing", Kind: Root,
 			Any:     []string{"LocalEntryNotFoundError", "outgoing traffic has been disabled", "OfflineModeIsEnabled", "couldn't connect to 'https://huggingface.co'", "We couldn't connect to"},
 			Message: "LocalEntryNotFoundError: … outgoing traffic has been disabled",
 			Cause:   "A file of the model is not in the cache, and the hub may not be asked (HF_HUB_OFFLINE=1) or cannot be reached.",
@@ -98,7 +98,7 @@ func modelRules() []Rule {
 			},
 		},
 		{
-			ID: "broken-image", Row: 79, Kind: Root, Fatal: true,
+			ID: "broken-image", Row: 79, Kind: Root,
 			Any:     []string{"undefined symbol", "ImportError: cannot import name", "ModuleNotFoundError: No module named"},
 			Unless:  []string{"No module named 'ray'", "undefined symbol: nccl"},
 			Pattern: `undefined symbol: (\S+)|ImportError: cannot import name '(\w+)' from '(?:vllm|transformers|torch|flashinfer|triton|ray|huggingface_hub|tokenizers|safetensors)|ModuleNotFoundError: No module named '((?:vllm|torch|transformers|flashinfer|triton|numpy|zmq|uvloop|fastapi|setuptools|pkg_resources|fastsafetensors)[\w.]*)'`,
@@ -130,14 +130,14 @@ func modelRules() []Rule {
 			},
 		},
 		{
-			ID: "other-weights", Kind: Root, Fatal: true,
+			ID: "other-weights", Kind: Root,
 			Any:     []string{"There is no module or parameter named", "weights were not initialized from checkpoint", "Unknown quantization method", "quantization method is not supported", "is not supported for the current GPU. Minimum capability"},
 			Message: "There is no module or parameter named …; Unknown quantization method",
 			Cause:   "vLLM in the image cannot load this checkpoint: it does not know its layout or its quantization.",
 			Fix:     newerImage,
 		},
 		{
-			ID: "no-image", Kind: Root, Fatal: true,
+			ID: "no-image", Kind: Root,
 			Any:     []string{"manifest unknown", "pull access denied for", "manifest for "},
 			Pattern: `manifest unknown|pull access denied|manifest for \S+ not found`,
 			Message: "manifest unknown; pull access denied for …",
@@ -145,21 +145,21 @@ func modelRules() []Rule {
 			Fix:     "Check the reference; log in there (`docker login`) if the image is private.",
 		},
 		{
-			ID: "remote-code", Kind: Root, Fatal: true,
+			ID: "remote-code", Kind: Root,
 			Any:     []string{"`trust_remote_code=True`", "trust_remote_code=True` to allow", "requires you to execute the configuration file"},
 			Message: "Please pass the argument `trust_remote_code=True`",
 			Cause:   "The model brings code of its own, which vLLM runs only when told so.",
 			Fix:     "Read that code; if you trust it, add --trust-remote-code.",
 		},
 		{
-			ID: "does-not-divide", Kind: Root, Fatal: true,
+			ID: "does-not-divide", Kind: Root,
 			Any:     []string{"must be divisible by tensor parallel size", "is not divisible by the number of", "is not divisible by weight quantization block", "must be divisible by the tensor"},
 			Message: "Total number of attention heads (…) must be divisible by tensor parallel size (…)",
 			Cause:   "The model cannot be cut into that many parts.",
 			Fix:     "Use another --tensor-parallel-size (a power of two is usual), or --pipeline-parallel-size.",
 		},
 		{
-			ID: "too-long", Kind: Root, Fatal: true,
+			ID: "too-long", Kind: Root,
 			Any:     []string{"is greater than the derived max_model_len"},
 			Message: "User-specified max_model_len (…) is greater than the derived max_model_len",
 			Cause:   "--max-model-len is more than the model was made for.",

@@ -116,7 +116,7 @@ func rayRules() []Rule {
 			Here:    "Apply the cluster again: it starts the head first and waits for every worker.",
 		},
 		{
-			ID: "without-ray", Kind: Root, Fatal: true,
+			ID: "without-ray", Kind: Root,
 			Any:     []string{"is larger than the number of available GPUs ("},
 			Pattern: `World size \((\d+)\) is larger than the number of available GPUs \((\d+)\)`,
 			Message: "World size (2) is larger than the number of available GPUs (1) in this node",
@@ -157,7 +157,7 @@ func rayRules() []Rule {
 			Here:    applyAgain,
 		},
 		{
-			ID: "ray-token", Kind: Root, Fatal: true,
+			ID: "ray-token", Kind: Root,
 			Any:     []string{"InvalidAuthToken", "RAY_AUTH_TOKEN", "Token authentication is enabled but"},
 			Pattern: `InvalidAuthToken|AuthenticationError|[Tt]oken authentication is enabled but`,
 			Message: "AuthenticationError: RPC error: InvalidAuthToken",

@@ -48,7 +48,8 @@ type Rule struct {
 	Cause, Fix, Here string
 	// Alone says of a contributor that it counts even if nothing that it explains was seen.
 	Alone bool
-	// Fatal says that waiting will not help, even if the process still runs.
+	// Fatal says that waiting will not help, even if the process still runs: a start is ended by it. What ends
+	// by itself, or may be a warning of a start that succeeds, is not.
 	Fatal bool
 	// Refine may decline, and may change row and words.
 	Refine func(hit Hit, evidence Evidence) Answer

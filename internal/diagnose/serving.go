@@ -40,7 +40,7 @@ func servingRules() []Rule {
 			},
 		},
 		{
-			ID: "invalid-flags", Row: 95, Kind: Root, Fatal: true,
+			ID: "invalid-flags", Row: 95, Kind: Root,
 			Any:     []string{"not allowed with argument", "mutually exclusive", "cannot be used together", "are incompatible", "invalid choice:", "expected one argument"},
 			Pattern: `error: argument .*|mutually exclusive|cannot be used together|[a-z_-]+ (?:and|with) [\w -]+ are incompatible`,
 			Message: "error: argument --x: not allowed with argument --y",
@@ -166,7 +166,7 @@ func servingRules() []Rule {
 			Fix:     "The stack below that line names the library. Try another image, and --enforce-eager.",
 		},
 		{
-			ID: "socket-path", Kind: Root, Fatal: true,
+			ID: "socket-path", Kind: Root,
 			Any:     []string{"AF_UNIX path too long", "AF_UNIX path length cannot exceed", "is longer than 107 characters"},
 			Message: "OSError: AF_UNIX path length cannot exceed 107 bytes",
 			Cause:   "A temporary folder has too long a name for a socket.",
