@@ -59,17 +59,16 @@ var sharedFolders = []string{"/var/tmp", "/dev/shm"}
 // single-quoted one.
 const forbidden = "'\"\\$`!"
 
-// check wants a folder that the scripts can name.
-func (f folders) check() error {
-	below, home := strings.CutPrefix(f.given, "~/")
+// CheckFolder says, as a *StartError, what is wrong with a folder that a user chose; nil if the scripts
+// can name it.
+func CheckFolder(folder string) error {
+	below, home := strings.CutPrefix(folder, "~/")
 	strange := func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(forbidden, r) }
 	switch {
-	case f.given == "":
-		return nil
-	case !home && !strings.HasPrefix(f.given, "/"):
-		return &StartError{Kind: StartBadFolder, Message: fmt.Sprintf("agent_dir %q is neither absolute nor below ~/", f.given)}
-	case home && below == "", strings.ContainsFunc(f.given, strange):
-		return &StartError{Kind: StartBadFolder, Message: fmt.Sprintf("agent_dir %q cannot be named to every shell", f.given)}
+	case !home && !strings.HasPrefix(folder, "/"):
+		return &StartError{Kind: StartBadFolder, Message: fmt.Sprintf("agent_dir %q is neither absolute nor below ~/", folder)}
+	case home && below == "", strings.ContainsFunc(folder, strange):
+		return &StartError{Kind: StartBadFolder, Message: fmt.Sprintf("agent_dir %q cannot be named to every shell", folder)}
 	}
 	return nil
 }

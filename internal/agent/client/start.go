@@ -49,8 +49,10 @@ type bootstrap struct {
 
 func start(ctx context.Context, host string, starter Starter, find finder, options Options) (agent.Agent, error) {
 	b := &bootstrap{host: host, starter: starter, options: options, folders: options.folders(), digests: map[string]string{}}
-	if err := b.folders.check(); err != nil {
-		return nil, err
+	if options.Folder != "" {
+		if err := CheckFolder(options.Folder); err != nil {
+			return nil, err
+		}
 	}
 	if err := b.carry(find); err != nil {
 		return nil, err

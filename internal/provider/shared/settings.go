@@ -1,12 +1,15 @@
 package shared
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/client"
+	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 )
 
@@ -92,10 +95,10 @@ func Settings() []Setting {
 			Set:     func(d *Defaults, w []string) { d.ProxyJump = w }},
 		{Name: "transport", Node: true, Problem: oneOf(fleet.TransportSSH, fleet.TransportLocal),
 			What: "`ssh`, or `local` for the machine that Terraform runs on.", Default: "`ssh`"},
-		{Name: "docker_socket", Env: "SPARK_DOCKER_SOCKET", Node: true, Problem: absolute,
+		{Name: "docker_socket", Env: "SPARK_DOCKER_SOCKET", Node: true, Problem: socketPath,
 			What: "Path of the Docker socket on the node.", Default: "`/var/run/docker.sock`",
 			Set: func(d *Defaults, w []string) { d.Socket = w[0] }},
-		{Name: "agent_dir", Env: "SPARK_AGENT_DIR", Node: true, Problem: absoluteOrHome,
+		{Name: "agent_dir", Env: "SPARK_AGENT_DIR", Node: true, Problem: agentFolder,
 			What:    "Folder on the node for our helper, for homes that cannot be written or run from.",
 			Default: "the login user's cache folder, then others that serve",
 			Set:     func(d *Defaults, w []string) { d.AgentDir = w[0] }},
@@ -128,16 +131,17 @@ func portNumber(word string) string {
 	return ""
 }
 
-func absolute(word string) string {
-	if !strings.HasPrefix(word, "/") {
-		return fmt.Sprintf("%q is no absolute path.", word)
+func socketPath(word string) string {
+	var wrong *engine.Error
+	if errors.As(engine.CheckSocket(word), &wrong) {
+		return wrong.Message + "."
 	}
 	return ""
 }
 
-func absoluteOrHome(word string) string {
-	if !strings.HasPrefix(word, "/") && !strings.HasPrefix(word, "~/") {
-		return fmt.Sprintf("%q is neither an absolute path nor one that begins with ~/.", word)
+func agentFolder(word string) string {
+	if err := client.CheckFolder(word); err != nil {
+		return err.Error() + "."
 	}
 	return ""
 }
