@@ -137,3 +137,52 @@ func TestBadSettings(t *testing.T) {
 		t.Errorf("a value that cannot be right made somebody dial: %s", diff)
 	}
 }
+
+// What only apply will know of a node is no error of the plan, whether the node is new or not.
+func TestUnknownNodeSettings(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	env := w.env()
+	delete(env, "SPARK_SSH_PORT")
+	ws := clitest.New(t, "", env)
+	for _, trigger := range []string{"1", "2"} {
+		unknown := config{node: map[int]string{}, before: substitute(w, `
+resource "terraform_data" "known_later" {
+  input            = { user = "$user", port = $port, jump = "none", kind = "reachable", count = 1 }
+  triggers_replace = `+trigger+`
+}`)}
+		for _, one := range []int{a, b} {
+			unknown.node[one] = `user = terraform_data.known_later.output.user
+  port = terraform_data.known_later.output.port
+  proxy_jump = [terraform_data.known_later.output.jump]
+  ignore_drift = [terraform_data.known_later.output.kind]
+  gpu_count = terraform_data.known_later.output.count`
+		}
+		ws.Config(unknown.in(w))
+		ws.Drifted()
+		ws.ApplyPlanned()
+		ws.Empty()
+	}
+	ws.Destroy()
+}
+
+// A connection that is not as safe as it could be is said once for each node, whatever asks there.
+func TestConnectionWarning(t *testing.T) {
+	t.Parallel()
+	w := newMemory(t, 2)
+	env := w.env()
+	env["SPARK_SSH_KNOWN_HOSTS_FILE"] = os.DevNull
+	ws := clitest.New(t, config{provider: `host_key_policy = "off"`, clusterOnly: true}.in(w), env)
+	ws.Apply()
+	text := clitest.Unwrap(ws.Empty().Text())
+	for _, one := range w.nodes() {
+		if told := strings.Count(text, "Connection to "+one.Host); told != 1 {
+			t.Errorf("%d warnings of the connection to %s: %s", told, one.Host, text)
+		}
+	}
+	ws.Config(config{provider: `host_key_policy = "accept-new"`, clusterOnly: true}.in(w))
+	if text := ws.Empty().Text(); strings.Contains(text, "Connection to ") {
+		t.Errorf("accept-new warns: %s", text)
+	}
+	ws.Destroy()
+}

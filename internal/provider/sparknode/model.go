@@ -57,7 +57,7 @@ func (m model) connection() fleet.Connection { return m.To(m.Host.ValueString())
 // comes from another resource.
 func (m model) unreachableYet(ctx context.Context) bool {
 	_, known := shared.IgnoredOf(ctx, m.IgnoreDrift)
-	return m.Host.IsUnknown() || m.Connection.Unknown() || !known
+	return m.Host.IsUnknown() || m.Unknown() || !known
 }
 
 // declared is what the configuration pins.
