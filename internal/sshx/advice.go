@@ -21,6 +21,9 @@ func (e *Error) Advice() string {
 		if e.Step == stepDial {
 			return "No answer came to the TCP connection: the host is off, the address is wrong, or a firewall drops the packets. Check with ping and ssh from this machine."
 		}
+		if e.Step == stepWait {
+			return "All sessions that sshd allows on the connection were in use until the time was over: other commands on the host take long, or MaxSessions in its configuration is very low."
+		}
 		return fmt.Sprintf("The port accepted the connection, but sshd did not finish its part of the %s in time. The host may be overloaded or frozen: check its console.", e.Step)
 	case NotSSH:
 		return fmt.Sprintf("What listens on port %d is not an SSH server that we understand. Check the port, and what answers there (`nc %s %d` shows its first line).", e.Port, e.dialled(), e.Port)

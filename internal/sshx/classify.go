@@ -20,6 +20,7 @@ const (
 	stepAuth      = "authentication"
 	stepChannel   = "open channel"
 	stepSession   = "open session"
+	stepWait      = "wait for a free session"
 	stepCommand   = "command"
 )
 

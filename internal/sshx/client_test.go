@@ -175,7 +175,7 @@ func TestCommands(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Start(ctx, "cat"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Start(ctx, "cat"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no session became free") {
 		t.Errorf("ninth session: %v", err)
 	}
 }

@@ -82,6 +82,9 @@ func (e *Error) sentence() string {
 	case Lost:
 		return "the SSH connection was lost"
 	case TimedOut:
+		if e.Step == stepWait {
+			return "no session became free in time"
+		}
 		return fmt.Sprintf("port %d gave no answer in time (%s)", e.Port, e.Step)
 	case Refused, Unreachable, ConnectFailed, Other:
 		return e.Step + " failed"

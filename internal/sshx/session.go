@@ -27,7 +27,7 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 			if ended := c.Err(); ended != nil {
 				return nil, ended
 			}
-			return nil, c.fail(interruptedKind(ctx), "wait for a free session", err)
+			return nil, c.fail(interruptedKind(ctx), stepWait, err)
 		}
 		r, refusal, err := c.startOnce(ctx, command)
 		if err == nil {
@@ -48,7 +48,7 @@ func (c *client) Start(ctx context.Context, command string) (*Process, error) {
 			return nil, c.fail(NoSession, stepSession, refused)
 		}
 		if !sleep(ctx, pause) {
-			return nil, c.fail(interruptedKind(ctx), "wait for a free session", context.Cause(ctx))
+			return nil, c.fail(interruptedKind(ctx), stepWait, context.Cause(ctx))
 		}
 		pause = min(2*pause, sessionRetryLast)
 	}
@@ -91,7 +91,7 @@ func (c *client) startOnce(ctx context.Context, command string) (*running, refus
 		go r.wait(c.sessions.give)
 		return r, nil
 	}, func(late *running) { _ = late.close() })
-	refused, _ := seen.Load().(refusal) //nolint:errcheck // none is the zero value
+	refused, _ := seen.Load().(refusal) // none is the zero value
 	return r, refused, err
 }
 
