@@ -25,7 +25,7 @@ const (
 // Where the token lies in the containers. On the nodes it is a secret of the agent's; the folder is
 // mounted and not the file, so that a new token is seen in there.
 const (
-	secretTarget = "/run/spark-stack/ray"
+	secretTarget = "/run/spark-stack/ray" //nolint:gosec // A path.
 	tokenFile    = "auth_token"
 	// TokenPath is the token's file in the containers.
 	TokenPath = secretTarget + "/" + tokenFile
@@ -38,8 +38,8 @@ const tokenBytes = 32
 // emptied, which Ray (2.60, tried) reads as unset.
 const (
 	authMode      = "RAY_AUTH_MODE"
-	authToken     = "RAY_AUTH_TOKEN"
-	authTokenPath = "RAY_AUTH_TOKEN_PATH"
+	authToken     = "RAY_AUTH_TOKEN"      //nolint:gosec // The variable's name.
+	authTokenPath = "RAY_AUTH_TOKEN_PATH" //nolint:gosec // As above.
 )
 
 // AuthNames are Ray's variables of authentication, which the provider sets.

@@ -49,3 +49,24 @@ func TestSecondRay(t *testing.T) {
 		wantJournal(t, w)
 	})
 }
+
+// TestBakedIdentity refuses an image of another cluster, on the node that cannot overrule it.
+func TestBakedIdentity(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		for _, host := range w.hosts {
+			host.image.Env["NCCL_IB_HCA"], host.image.Env["VLLM_HOST_IP"] = "=mlx5_0", "10.0.0.1"
+		}
+		if err := CheckImage(t.Context(), pairSpec(), w.machines); err != nil {
+			t.Errorf("each node has its own: %v", err)
+		}
+		w.hosts[1].facts.RDMA = nil
+		err := CheckImage(t.Context(), pairSpec(), w.machines)
+		if err == nil || !strings.Contains(err.Error(), "the image sets NCCL_IB_HCA==mlx5_0, which names the devices of the machine that it was made for, and aurora-2 has") {
+			t.Errorf("got %v", err)
+		}
+		if err := w.up(t, pairSpec()); err == nil {
+			t.Error("it was started")
+		}
+		wantJournal(t, w)
+	})
+}

@@ -7,11 +7,13 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/image"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
 	"github.com/spark-stack/terraform-provider-spark/internal/sshx"
 )
@@ -215,13 +217,28 @@ func onEach(ctx context.Context, members []Member, machines map[string]fleet.Mac
 	return errors.Join(failures...)
 }
 
+// checkBaked refuses an image that brings another machine's identity where nothing takes its place.
+func checkBaked(spec Spec, member Member, found engine.Image, facts agent.Facts) error {
+	container, err := ContainerSpec(spec, member, facts)
+	if err != nil {
+		return nil //nolint:nilerr // An address that is not there yet, or not any more, is told elsewhere.
+	}
+	foreign := image.Foreign(found.Env, container.Env)
+	if len(foreign) == 0 {
+		return nil
+	}
+	return &Error{Host: member.Host, Step: "inspect image " + spec.Image,
+		Cause:  fmt.Errorf("the image sets %s, which names the devices of the machine that it was made for, and %s has no value to put in its place", strings.Join(foreign, " and "), member.label()),
+		Advice: "Build one without: FROM " + spec.Image + ", then ENV with an empty value for each. Or give the node what the value is for: see the RDMA devices and their GIDs in its facts (show_gids)."}
+}
+
 // CheckImage proves that every member has the image, the same one, built for the member's
-// architecture. It reads snapshots only.
+// architecture, and without another machine's identity. It reads snapshots only.
 func CheckImage(ctx context.Context, spec Spec, machines map[string]fleet.Machine) error {
 	images := make([]engine.Image, len(spec.Members))
 	err := onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
 		step := "inspect image " + spec.Image
-		image, err := machine.Image(ctx, spec.Image)
+		found, err := machine.Image(ctx, spec.Image)
 		if errors.Is(err, engine.ErrNotFound) {
 			return &Error{Host: member.Host, Step: step, Cause: fmt.Errorf("%s does not have the image: %w", member.label(), err),
 				Advice: "Pull or load " + spec.Image + " on every node of the cluster first."}
@@ -233,11 +250,14 @@ func CheckImage(ctx context.Context, spec Spec, machines map[string]fleet.Machin
 		if err != nil {
 			return &Error{Host: member.Host, Step: "read the node's facts", Cause: err}
 		}
-		if image.Architecture != "" && facts.Architecture != "" && image.Architecture != facts.Architecture {
-			return &Error{Host: member.Host, Step: step, Cause: fmt.Errorf("the image is built for %s, and %s is %s", image.Architecture, member.label(), facts.Architecture),
+		if found.Architecture != "" && facts.Architecture != "" && found.Architecture != facts.Architecture {
+			return &Error{Host: member.Host, Step: step, Cause: fmt.Errorf("the image is built for %s, and %s is %s", found.Architecture, member.label(), facts.Architecture),
 				Advice: "Pull the image with --platform linux/" + facts.Architecture + "."}
 		}
-		images[slices.IndexFunc(spec.Members, func(one Member) bool { return one.Host == member.Host })] = image
+		if err := checkBaked(spec, member, found, facts); err != nil {
+			return err
+		}
+		images[slices.IndexFunc(spec.Members, func(one Member) bool { return one.Host == member.Host })] = found
 		return nil
 	})
 	if err != nil {

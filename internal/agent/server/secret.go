@@ -36,7 +36,7 @@ func (s *server) readSecret(_ context.Context, request wire.SecretRequest) (wire
 	if err != nil {
 		return wire.SecretAnswer{}, err
 	}
-	content, err := os.ReadFile(path) //nolint:gosec // The name is checked above.
+	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return wire.SecretAnswer{}, nil
 	}
