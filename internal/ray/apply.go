@@ -98,6 +98,7 @@ func (a *applier) run(ctx context.Context) error {
 		{"making the weights folder", a.makeFolders},
 		{"stopping what serves on the cluster", a.stopServers},
 		{"removing containers", a.remove},
+		{"waiting for memory", a.awaitMemory},
 		{"writing Ray's token", a.writeTokens},
 		{"starting the head", a.startHead},
 		{"starting workers", a.startWorkers},

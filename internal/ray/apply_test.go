@@ -360,3 +360,33 @@ func withoutHead(spec Spec) Spec {
 	spec.Members = spec.Members[1:]
 	return spec
 }
+
+// TestMemoryIsAwaited has ranks whose memory comes back slowly, and for longer than is waited.
+func TestMemoryIsAwaited(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		spec := pairSpec()
+		w.mustUp(t, spec)
+		for name, test := range map[string]struct {
+			served   bool
+			began    time.Duration
+			from, to time.Duration
+		}{
+			"nothing served":  {false, 0, 0, 20 * time.Second},
+			"ten seconds":     {true, 90 * time.Second, 10 * time.Second, 40 * time.Second},
+			"over the limit":  {true, 0, memoryTimeout, memoryTimeout + 30*time.Second},
+			"all back before": {true, 200 * time.Second, memoryEvery, 30 * time.Second},
+		} {
+			if test.served {
+				w.hosts[0].put(server("pair"))
+			}
+			w.hosts[1].memoryFrom = time.Now().Add(-test.began)
+			start := time.Now()
+			if err := Apply(t.Context(), spec, w.machines, map[string]string{"10.1.230.181": "image"}, nil); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if took := time.Since(start); took < test.from || took > test.to {
+				t.Errorf("%s: took %s, want %s to %s", name, took, test.from, test.to)
+			}
+		}
+	})
+}

@@ -62,6 +62,7 @@ type fakeHost struct {
 	secrets    map[string]string
 	ray        string // release in the image
 	readOnly   bool
+	memoryFrom time.Time
 }
 
 // newWorld makes the pair of the field; call it inside of a synctest bubble.
@@ -230,6 +231,9 @@ func (h *fakeHost) Facts(context.Context) (agent.Facts, error) {
 	h.world.mu.Lock()
 	defer h.world.mu.Unlock()
 	facts := h.facts
+	if !h.memoryFrom.IsZero() { // the driver gives back 1 GiB a second, up to a hundred
+		facts.Memory.Available = min(int64(time.Since(h.memoryFrom)/time.Second), 100) << 30
+	}
 	if h.listens() {
 		facts.Listening = append(slices.Clone(facts.Listening), 6379)
 	}
