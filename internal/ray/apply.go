@@ -113,7 +113,7 @@ func (a *applier) run(ctx context.Context) error {
 	return nil
 }
 
-// prepare reads every member and decides everything; it changes nothing.
+// prepare reads every member and decides everything; it changes nothing, but for a trial of a new image.
 func (a *applier) prepare(ctx context.Context) error {
 	head, found := a.spec.head()
 	if !found {
@@ -143,7 +143,7 @@ func (a *applier) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return a.tryImage(ctx)
 }
 
 // prepareMember decides about one host.
@@ -248,6 +248,9 @@ func (a *applier) headHost() string {
 // removeMember removes the cluster's container and volume on one host. With leave the raylet says
 // goodbye first; else the GCS counts it as alive for up to 13 s more.
 func removeMember(ctx context.Context, spec Spec, machine fleet.Machine, containers []engine.Container, leave bool, progress func(string)) error {
+	if err := removeTrials(ctx, spec, machine, containers); err != nil {
+		return err
+	}
 	if container, exists := find(spec, containers); exists {
 		progress(fmt.Sprintf("%s: removing container %s", machine.Host(), container.Spec.Name))
 		if leave && container.Status == running {

@@ -74,7 +74,7 @@ func (a *applier) exited(ctx context.Context, member Member, client engine.Engin
 		Cause:  &ExitError{Container: container.Spec.Name, Status: container.Status, ExitCode: container.ExitCode, OOMKilled: container.OOMKilled},
 		Advice: "The container is left as it is for a look: docker logs " + container.Spec.Name,
 	}
-	failed.Finding, _ = diagnose.Explain(log, a.evidence()) //nolint:contextcheck // It reads a text of 40 lines.
+	failed.Finding, _ = diagnose.Explain(log, a.evidence())
 	return failed
 }
 
@@ -142,7 +142,7 @@ func (a *applier) explain(ctx context.Context, head Member, step string, err err
 			failed.Evidence = "The log could not be read: " + engineErr.Error()
 		}
 	}
-	failed.Finding, _ = diagnose.Explain(failed.Evidence, a.evidence()) //nolint:contextcheck // As above.
+	failed.Finding, _ = diagnose.Explain(failed.Evidence, a.evidence())
 	failed.Evidence = diagnose.Mask(diagnose.Plain(failed.Evidence))
 	return failed
 }

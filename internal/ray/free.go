@@ -59,7 +59,7 @@ func mayHold(port int, container engine.Container) bool {
 // ports are taken, and both clusters would count them.
 func otherCluster(spec Spec, member Member, containers []engine.Container) error {
 	at := slices.IndexFunc(containers, func(one engine.Container) bool {
-		return one.Spec.Labels[fleet.LabelResource] == resource && one.Spec.Labels[fleet.LabelName] != spec.Name && !ended(one)
+		return one.Spec.Labels[fleet.LabelResource] == resource && one.Spec.Labels[fleet.LabelName] != spec.Name && !ended(one) && !isTrial(one)
 	})
 	if at < 0 {
 		return nil

@@ -171,15 +171,20 @@ func holdsAddress(facts agent.Facts, address string) bool {
 	})
 }
 
-// entryOf picks the entry that counts for a host: the one with the wanted address, else the first.
+// entryOf picks the entry that counts for a host: the latest with the wanted address, else the latest.
 func entryOf(entries []gcs.Node, address string) (gcs.Node, bool) {
 	if len(entries) == 0 {
 		return gcs.Node{}, false
 	}
-	if at := slices.IndexFunc(entries, func(node gcs.Node) bool { return node.Address == address }); at >= 0 {
-		return entries[at], true
-	}
-	return entries[0], true
+	return slices.MaxFunc(entries, func(one, other gcs.Node) int {
+		here := func(node gcs.Node) int {
+			if node.Address == address {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(here(one)-here(other), cmp.Compare(one.Started, other.Started))
+	}), true
 }
 
 // uninvited are the living nodes of Ray's table that no declaration has. They are the head's drift: a

@@ -343,3 +343,25 @@ func TestLookCancelled(t *testing.T) {
 		}
 	})
 }
+
+// TestEntryOf has a container that was run again: Ray counts its earlier raylet as alive for a while.
+func TestEntryOf(t *testing.T) {
+	entry := func(id, address string, started uint64) gcs.Node {
+		return gcs.Node{ID: id, Address: address, Started: started}
+	}
+	for name, test := range map[string]struct {
+		entries []gcs.Node
+		want    string
+	}{
+		"nothing":             {nil, ""},
+		"one at the address":  {[]gcs.Node{entry("1", "10.1.230.181", 9), entry("2", "192.168.200.13", 5)}, "2"},
+		"run again":           {[]gcs.Node{entry("1", "192.168.200.13", 5), entry("2", "192.168.200.13", 9)}, "2"},
+		"run again, reversed": {[]gcs.Node{entry("2", "192.168.200.13", 9), entry("1", "192.168.200.13", 5)}, "2"},
+		"elsewhere":           {[]gcs.Node{entry("1", "10.1.230.181", 5), entry("2", "10.1.230.182", 9)}, "2"},
+		"no time is told":     {[]gcs.Node{entry("1", "192.168.200.13", 0), entry("2", "192.168.200.13", 0)}, "1"},
+	} {
+		if got, found := entryOf(test.entries, "192.168.200.13"); got.ID != test.want || found != (test.want != "") {
+			t.Errorf("%s: %q, want %q", name, got.ID, test.want)
+		}
+	}
+}

@@ -147,6 +147,11 @@ func decodeNode(message []byte) (Node, error) {
 			node.Hostname, err = f.text()
 		case 11:
 			err = quantity(node.Total, f)
+		case 23:
+			if f.kind != protowire.VarintType {
+				return fmt.Errorf("field %d: %w", f.number, errWireType)
+			}
+			node.Started = f.value
 		case 25:
 			var head int
 			head, err = f.integer()

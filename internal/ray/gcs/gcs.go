@@ -48,6 +48,9 @@ type Node struct {
 	Hostname string
 	Alive    bool
 	Head     bool
+	// Started is when the raylet registered, in milliseconds of Unix time; 0 if the GCS did not tell. Of two
+	// that are alive at one address, the earlier one has ended and Ray has not noticed yet.
+	Started uint64
 	// Total are the resources by name: "CPU", "GPU", "memory" in bytes, "node:<ip>".
 	Total map[string]float64
 	// Available is what is left of Total; nil if the GCS did not tell. A resource that is not in it

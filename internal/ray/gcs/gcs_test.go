@@ -28,7 +28,7 @@ func pair() gcs.Table {
 				Available: map[string]float64{"CPU": 2, "node:192.168.200.12": 0.999},
 			},
 			{
-				ID: "0a02", Address: "192.168.200.13", Hostname: "aurora-2", Alive: true,
+				ID: "0a02", Address: "192.168.200.13", Hostname: "aurora-2", Alive: true, Started: 1764600000123,
 				Total:     map[string]float64{"CPU": 2, "GPU": 1, "node:192.168.200.13": 1},
 				Available: map[string]float64{"CPU": 2, "GPU": 0.5},
 			},

@@ -114,6 +114,9 @@ func Nodes(table gcs.Table) []byte {
 		}
 		message = bytesField(message, 8, []byte(node.Hostname))
 		message = resources(message, 11, node.Total)
+		if node.Started > 0 {
+			message = varintField(message, 23, node.Started)
+		}
 		if node.Head {
 			message = varintField(message, 25, 1)
 		}
