@@ -69,8 +69,8 @@ func (a *agentConn) list(ctx context.Context) ([]ssh.Signer, error) {
 	if err != nil {
 		return nil, &keyProblem{AgentFailed, fmt.Errorf("the agent at %s does not answer as one: %w", a.socket, err)}
 	}
-	a.signers = signers
-	return signers, nil
+	a.signers = append([]ssh.Signer{}, signers...) // not nil: an agent without keys is not asked again
+	return a.signers, nil
 }
 
 // close ends the conversation; whoever waits for the agent is woken.
@@ -89,6 +89,9 @@ func (ids *identities) addAgent(ctx context.Context, certificates []certificate)
 	if err != nil {
 		ids.pass("agent skipped: "+err.Error(), err)
 		return
+	}
+	if len(signers) == 0 {
+		ids.pass("agent skipped: it holds no keys", nil)
 	}
 	for _, signer := range signers {
 		label := "agent key"

@@ -95,7 +95,7 @@ func (d *dialing) connect(caller, bounded context.Context) (*client, *Error) {
 			}
 			pause = min(2*pause, busyPauseLast)
 			continue
-		case failure.Kind == AuthFailed && d.offered > seen && d.offered < len(d.ids.offers):
+		case failure.Kind == AuthFailed && !failure.Partial && d.offered > seen && d.offered < len(d.ids.offers):
 			continue
 		case failure.Kind == ChangedHostKey && d.trust.fingerprint != "":
 			keyType, _, _ := strings.Cut(failure.Offered, " ")

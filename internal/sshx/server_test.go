@@ -34,6 +34,8 @@ type serverOptions struct {
 	hostKeys []ssh.Signer
 	allowed  []ssh.PublicKey
 	maxTries int
+	// second asks for a password on top of a key.
+	second bool
 	// forward decides on a channel; nil echoes.
 	forward func(network, address string) *ssh.OpenChannelError
 	// through connects channels to where they are to go.
@@ -89,9 +91,15 @@ func startServer(t *testing.T, options serverOptions) *server {
 	config := &ssh.ServerConfig{MaxAuthTries: options.maxTries}
 	config.PublicKeyCallback = func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		for _, allowed := range options.allowed {
-			if string(allowed.Marshal()) == string(key.Marshal()) {
-				return nil, nil
+			if string(allowed.Marshal()) != string(key.Marshal()) {
+				continue
 			}
+			if options.second {
+				return nil, &ssh.PartialSuccessError{Next: ssh.ServerAuthCallbacks{
+					PasswordCallback: func(ssh.ConnMetadata, []byte) (*ssh.Permissions, error) { return nil, io.EOF },
+				}}
+			}
+			return nil, nil
 		}
 		return nil, io.EOF
 	}

@@ -112,8 +112,6 @@ type evaluation struct {
 	// only is IdentitiesOnly once it was set: no is a value too.
 	only     bool
 	warnings []string
-	// undecided says that there was a Match that only ssh itself can decide.
-	undecided bool
 }
 
 // apply goes through the directives; inner blocks count only where the outer one matched.
@@ -126,7 +124,6 @@ func (e *evaluation) apply(directives []directive, outer bool) {
 		case "match":
 			matched, err := e.match(d.arguments)
 			if err != nil {
-				e.undecided = true
 				e.warnings = append(e.warnings, fmt.Sprintf("The SSH configuration is not followed in full: %s: %v, so its block is passed over", d.place, err))
 			}
 			active = outer && matched

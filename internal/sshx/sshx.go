@@ -71,8 +71,8 @@ type Process struct {
 // Client is one authenticated connection.
 type Client interface {
 	// Start runs a command. Sessions are limited to 8 at a time (sshd's MaxSessions is 10), and to fewer
-	// where sshd allows fewer; more of them wait. The context bounds the start alone, so that a helper can outlive the call that started it; use Run
-	// for a command that shall end with its context.
+	// where sshd allows fewer; more of them wait. The context bounds the start alone, so that a helper can
+	// outlive the call that started it; use Run for a command that shall end with its context.
 	Start(ctx context.Context, command string) (*Process, error)
 	// DialContext opens a channel to "tcp" or "unix" as seen from the machine.
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
