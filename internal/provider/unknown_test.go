@@ -33,7 +33,7 @@ func object(t *testing.T, schema *tfprotov6.Schema, values map[string]tftypes.Va
 }
 
 // A provider block that waits for another resource lets new resources be planned; a refresh names the
-// attribute that it waits for.
+// attribute that it waits for, and so does an import that has to look at a host.
 func TestUnknownProviderValue(t *testing.T) {
 	ctx := t.Context()
 	for _, setting := range shared.Settings() {
@@ -72,6 +72,10 @@ func TestUnknownProviderValue(t *testing.T) {
 				if err != nil || len(read.Diagnostics) != 1 || !strings.Contains(read.Diagnostics[0].Summary, "the provider's "+name+" is not known yet") {
 					t.Errorf("%s: %v, %v", kind, err, read)
 				}
+			}
+			imported, err := server.ImportResourceState(ctx, &tfprotov6.ImportResourceStateRequest{TypeName: "ray_cluster", ID: "spark@node.invalid"})
+			if err != nil || len(imported.Diagnostics) != 1 || !strings.Contains(imported.Diagnostics[0].Summary, "the provider's "+name+" is not known yet") {
+				t.Errorf("import of a cluster: %v, %v", err, imported)
 			}
 		})
 	}

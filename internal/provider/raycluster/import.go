@@ -17,6 +17,9 @@ import (
 // ImportState implements resource.ResourceWithImportState: "name@[user@]head-host[:port]". The head's container
 // tells what was declared; all else is found by the read that follows.
 func (r *clusterResource) ImportState(ctx context.Context, request resource.ImportStateRequest, response *resource.ImportStateResponse) {
+	if r.Waits(&response.Diagnostics) {
+		return
+	}
 	doing := "import ray_cluster " + request.ID
 	name, where, both := strings.Cut(request.ID, "@")
 	address, err := shared.ParseAddress(where)
