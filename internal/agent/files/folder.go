@@ -5,6 +5,7 @@ package files
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,6 +26,11 @@ func Absolute(folder, home string) (string, error) {
 		return "", fmt.Errorf("%q is not an absolute path", folder)
 	}
 	return filepath.Clean(folder), nil
+}
+
+// OpenFolder opens a folder, and nothing else: opening a pipe would wait for somebody to write to it.
+func OpenFolder(path string) (*os.Root, error) {
+	return os.OpenRoot(path + string(filepath.Separator))
 }
 
 // Escapes tells whether an operation of an os.Root failed because the path leads outside. The

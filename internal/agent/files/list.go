@@ -31,7 +31,7 @@ func List(ctx context.Context, real, folder string, request agent.ListRequest) (
 	if !filepath.IsLocal(below) {
 		return listing, fmt.Errorf("%q is not a path below the folder", request.Below)
 	}
-	root, err := os.OpenRoot(real)
+	root, err := OpenFolder(real)
 	if errors.Is(err, fs.ErrNotExist) {
 		return listing, nil
 	}

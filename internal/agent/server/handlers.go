@@ -16,8 +16,13 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
 )
 
-// maxRequest bounds a request's body, in bytes; a manifest of 100,000 files has about 20 MB.
-const maxRequest = 64 << 20
+const (
+	// maxRequest bounds the body of a request with a manifest, in bytes: 100,000 files are about 20 MB.
+	maxRequest = 64 << 20
+	// maxQuestion bounds the body of all others, which name a folder or hold a secret. Whoever may only
+	// look, and sends many at once, must not fill the memory that a model needs.
+	maxQuestion = 64 << 10
+)
 
 // handler answers the questions and, unless it may only look, the calls that change something.
 func (s *server) handler() http.Handler {
@@ -62,7 +67,7 @@ func answer[Request, Answer any](s *server, call func(context.Context, Request) 
 		}
 		defer s.calls.Done()
 		var request Request
-		if err := read(w, r, &request); err != nil {
+		if err := read(w, r, maxQuestion, &request); err != nil {
 			fail(w, http.StatusBadRequest, err)
 			return
 		}
@@ -85,7 +90,7 @@ func stream[Request any](s *server, call func(context.Context, Request, transfer
 		}
 		defer s.calls.Done()
 		var request Request
-		if err := read(w, r, &request); err != nil {
+		if err := read(w, r, maxRequest, &request); err != nil {
 			fail(w, http.StatusBadRequest, err)
 			return
 		}
@@ -106,8 +111,8 @@ func stream[Request any](s *server, call func(context.Context, Request, transfer
 	})
 }
 
-func read(w http.ResponseWriter, r *http.Request, request any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+func read(w http.ResponseWriter, r *http.Request, most int64, request any) error {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, most))
 	if err := decoder.Decode(request); err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}

@@ -64,4 +64,7 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// StallTimeout ends a transfer that makes no progress; 0 means 30 s.
 	StallTimeout time.Duration
+	// LeaveTimeout is how long calls have to end with their session; 0 means 10 s. One that waits for a
+	// file system that hangs does not end, and must not keep the process.
+	LeaveTimeout time.Duration
 }

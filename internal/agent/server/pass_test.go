@@ -312,6 +312,7 @@ func TestProgram(t *testing.T) {
 		"the node's token":  {wire.HeaderRayToken, "pair", "Bearer 0123"},
 		"of no cluster":     {wire.HeaderRayToken, "other", ""},
 		"of another folder": {wire.HeaderRayToken, "../../pair", "refused"},
+		"of another kind":   {wire.HeaderRayToken, "..", "refused"},
 	} {
 		request := raw(t, http.MethodPost, nodes, "an evil request")
 		request.Header.Set(test.header, test.value)

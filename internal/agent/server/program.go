@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"path"
 	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/filter"
@@ -60,7 +59,7 @@ func (s *server) program(r *http.Request, rest string) (passed, error) {
 func (s *server) authorize(ctx context.Context, request *http.Request, asked http.Header) error {
 	token := asked.Get("Authorization")
 	if cluster := asked.Get(wire.HeaderRayToken); cluster != "" {
-		secret, err := s.readSecret(ctx, wire.SecretRequest{Name: path.Join("ray", cluster, "auth_token")})
+		secret, err := s.readSecret(ctx, wire.SecretRequest{Name: "ray/" + cluster + "/auth_token"})
 		if err != nil {
 			return err
 		}

@@ -60,10 +60,21 @@ func (s *server) writeSecret(_ context.Context, request wire.SecretRequest) (str
 	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return struct{}{}, s.denied(err)
 	}
-	if err := os.WriteFile(unfinished, []byte(request.Value), 0o600); err != nil {
+	if err := create(unfinished, request.Value); err != nil {
 		return struct{}{}, errors.Join(s.denied(err), removed(unfinished))
 	}
 	return struct{}{}, s.denied(os.Rename(unfinished, path))
+}
+
+// create writes a file that is not there yet: through a link, or into what somebody else has open, a
+// secret would go to others.
+func create(path, content string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(content)
+	return errors.Join(err, file.Close())
 }
 
 // unfinishedSecret is the file beside a secret while it is written; no secret can have its name.

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -20,7 +22,7 @@ import (
 )
 
 // Serve greets and answers calls until the stream ends, in either direction, or ctx does. When it
-// returns, every call has ended and nothing of it is left: no listener, no copy, no process.
+// returns without an error, every call has ended and nothing of it is left: no listener, no copy, no process.
 func Serve(ctx context.Context, stream io.ReadWriteCloser, options Options) error {
 	s := &server{options: options, lines: newLines(options)}
 	defer s.lines.close()
@@ -51,11 +53,11 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, options Options) erro
 	}
 	err = web.Serve(listener)
 	cancel()
-	s.leave()
+	stuck := s.leave()
 	if errors.Is(err, errEnded) {
-		return context.Cause(parent)
+		err = context.Cause(parent)
 	}
-	return err
+	return errors.Join(err, stuck)
 }
 
 // errEnded is the listener's answer once its only connection has ended.
@@ -118,12 +120,23 @@ func (s *server) enter() bool {
 	return !s.ended
 }
 
-// leave waits for the calls to end and lets no other begin.
-func (s *server) leave() {
+// leave lets no other call begin and waits for those that run.
+func (s *server) leave() error {
 	s.lock.Lock()
 	s.ended = true
 	s.lock.Unlock()
-	s.calls.Wait()
+	patience := cmp.Or(s.options.LeaveTimeout, 10*time.Second)
+	left := make(chan struct{})
+	go func() {
+		s.calls.Wait()
+		close(left)
+	}()
+	select {
+	case <-left:
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("a call did not end within %s of its session: a file system hangs", patience)
+	}
 }
 
 func (o Options) architecture() string {
