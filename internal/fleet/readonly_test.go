@@ -78,6 +78,21 @@ func TestAKeyThatMayOnlyLook(t *testing.T) {
 	}
 }
 
+// A key whose line shows one socket, and a configuration that names another: the connection did not break.
+func TestAKeyThatShowsAnotherSocket(t *testing.T) {
+	hosts := hosttest.NewFleet(t, 1, hosttest.WithTiming(hosttest.InstantTiming()))
+	pool := fleet.NewPool(fleet.Defaults{
+		Port: hosts.Port(), User: hosttest.User, PrivateKeyFile: hosts.ReadOnlyKeyFile(), KnownHostsFiles: []string{hosts.KnownHosts()},
+	})
+	t.Cleanup(pool.Close)
+	const socket = "/run/user/1000/docker.sock"
+	_, err := pool.Machine(fleet.Connection{Host: hosts.Host(0).Address(), Socket: socket}).Containers(t.Context())
+	var failed *engine.Error
+	if !errors.As(err, &failed) || !strings.Contains(err.Error(), "add --docker-socket "+socket) || !strings.Contains(failed.Advice(), "Drift in CI") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestWritableDoesNotAskTheDead(t *testing.T) {
 	host, _, machine := open(t)
 	if err := machine.Writable(t.Context()); err != nil {

@@ -107,11 +107,31 @@ func (u *unopened) Is(target error) bool {
 	return target == os.ErrPermission && u.cause.Code == agent.RefusedEngineDenied //nolint:errorlint // Is compares sentinels.
 }
 
+// unasked is the agent's word on a question that it does not pass on: the connection is well.
+type unasked struct{ cause *agent.Error }
+
+// Error implements error.
+func (u *unasked) Error() string { return u.cause.Message }
+
+// Unwrap gives the agent's error.
+func (u *unasked) Unwrap() error { return u.cause }
+
+// Advice is the next step.
+func (u *unasked) Advice() string {
+	return `The agent did not ask the engine, and nothing was changed. What it passes on, and what a line in authorized_keys has to name, is in the guide "Drift in CI".`
+}
+
 // refusedThere lets the engine's client class what the agent said of the engine.
 func refusedThere(err error) error {
 	var helper *agent.Error
-	if errors.As(err, &helper) && (helper.Code == agent.RefusedEngineDown || helper.Code == agent.RefusedEngineDenied) {
+	if !errors.As(err, &helper) {
+		return err
+	}
+	switch helper.Code {
+	case agent.RefusedEngineDown, agent.RefusedEngineDenied:
 		return &unopened{helper}
+	case agent.RefusedFilter:
+		return &unasked{helper}
 	}
 	return err
 }
@@ -136,7 +156,12 @@ func newPrograms(m *machine) *programs {
 
 // RoundTrip implements http.RoundTripper.
 func (p *programs) RoundTrip(request *http.Request) (*http.Response, error) {
-	if _, err := filter.Program(request.Method, request.URL.RequestURI()); err != nil {
+	protocol, err := filter.Program(request.Method, request.URL.RequestURI())
+	// The agent hands no key on to a server, so that no read can need one.
+	if err == nil && protocol == filter.HTTP && request.Header.Get("Authorization") != "" {
+		return p.http.RoundTrip(request)
+	}
+	if err != nil {
 		if request.Header.Get("Content-Type") == "application/grpc" {
 			return p.grpc.RoundTrip(request)
 		}
