@@ -14,11 +14,17 @@ import (
 // CheckFree proves that a cluster can be made, or move to another port: no container of its name that is not the
 // provider's, and a free GCS port on the head. It reads snapshots only.
 func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine) error {
+	earlier, err := earlierName(ctx, spec, machines)
+	if err != nil {
+		return err
+	}
 	return onEach(ctx, spec.Members, machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
 		containers, err := machine.Containers(ctx)
 		if err != nil {
 			return &Error{Host: member.Host, Step: "list the containers", Cause: err}
 		}
+		held := slices.ContainsFunc(containers, func(one engine.Container) bool { return isOf(earlier, one) && mayHold(spec.port(), one) })
+		containers = slices.DeleteFunc(slices.Clone(containers), func(one engine.Container) bool { return isOf(earlier, one) })
 		container, exists := find(spec, containers)
 		if exists && !ours(spec, container) {
 			return Foreign(member.Host, spec.Name)
@@ -26,7 +32,7 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 		if err := otherCluster(spec, member, containers); err != nil {
 			return err
 		}
-		if member.Role != Head || exists && mayHold(spec.port(), container) {
+		if member.Role != Head || held || exists && mayHold(spec.port(), container) {
 			return nil // Ours holds the port.
 		}
 		facts, err := machine.Facts(ctx)
@@ -38,6 +44,33 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 		}
 		return nil
 	})
+}
+
+// earlierName is the name of another cluster that has the same head: a cluster that gets another name
+// is planned as a new one while the old one still runs, and is removed before the new one is made. If
+// it is not removed, Apply finds the nodes taken. Empty if there is none.
+func earlierName(ctx context.Context, spec Spec, machines map[string]fleet.Machine) (string, error) {
+	head, found := spec.head()
+	machine, connected := machines[head.Host]
+	if !found || !connected {
+		return "", nil
+	}
+	containers, err := machine.Containers(ctx)
+	if err != nil {
+		return "", &Error{Host: head.Host, Step: "list the containers", Cause: err}
+	}
+	for _, one := range containers {
+		labels := one.Spec.Labels
+		if labels[fleet.LabelResource] == resource && labels[fleet.LabelRole] == string(Head) && labels[fleet.LabelName] != spec.Name {
+			return labels[fleet.LabelName], nil
+		}
+	}
+	return "", nil
+}
+
+// isOf says whether a container belongs to the cluster with a name.
+func isOf(name string, one engine.Container) bool {
+	return name != "" && one.Spec.Labels[fleet.LabelResource] == resource && one.Spec.Labels[fleet.LabelName] == name
 }
 
 // mayHold says whether a head's container can be what listens on the port: it has not ended, and its

@@ -43,6 +43,8 @@ type Spec struct {
 	Authenticated  bool
 	// Head first, then the workers in order.
 	Members []Member
+	// Leaving are the addresses of nodes that are members still and that the declaration has no more.
+	Leaving []string
 }
 
 // Member is one node of the declared cluster.

@@ -201,6 +201,9 @@ func uninvited(spec Spec, byHost map[string][]gcs.Node, strangers []gcs.Node) []
 		}
 	}
 	for _, node := range strangers {
+		if slices.Contains(spec.Leaving, node.Address) {
+			continue
+		}
 		sentences = append(sentences, fmt.Sprintf("a Ray node that is no member is alive in the cluster: %s at %s", cmp.Or(node.Hostname, "an unknown host"), node.Address))
 	}
 	return sentences

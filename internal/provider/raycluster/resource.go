@@ -175,6 +175,13 @@ func (r *clusterResource) Update(ctx context.Context, request resource.UpdateReq
 	if !shared.MayChange(ctx, cluster.machines, doing, &response.Diagnostics) {
 		return
 	}
+	left, ok := r.leaving(ctx, state, cluster, &response.Diagnostics)
+	if !ok {
+		return
+	}
+	for _, member := range left.spec.Members {
+		cluster.spec.Leaving = append(cluster.spec.Leaving, member.Address)
+	}
 	seen, err := ray.Look(ctx, cluster.spec, cluster.machines)
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
@@ -191,29 +198,20 @@ func (r *clusterResource) Update(ctx context.Context, request resource.UpdateReq
 		response.Diagnostics.AddError("Unable to "+doing, moved+"; run plan again\n\nNo container was changed before this check.")
 		return
 	}
-	if !r.removeMembers(ctx, state, cluster, doing, &response.Diagnostics) {
+	if len(left.spec.Members) > 0 && !r.destroy(ctx, left, doing, &response.Diagnostics) {
 		return
 	}
 	r.apply(ctx, doing, plan, cluster, replace, lives, &response.State, &response.Diagnostics)
 }
 
-// removeMembers destroys the containers of members that left the cluster.
-func (r *clusterResource) removeMembers(ctx context.Context, state model, cluster opened, doing string, diags *diag.Diagnostics) bool {
+// leaving is the cluster as it was, with those members alone that are to leave it.
+func (r *clusterResource) leaving(ctx context.Context, state model, cluster opened, diags *diag.Diagnostics) (opened, bool) {
 	before, ok := r.open(ctx, state, diags)
-	if !ok {
-		return false
-	}
-	var left []ray.Member
-	for _, member := range before.spec.Members {
-		if _, stays := cluster.machines[member.Host]; !stays {
-			left = append(left, member)
-		}
-	}
-	if len(left) == 0 {
-		return true
-	}
-	before.spec.Members = left
-	return r.destroy(ctx, before, doing, diags)
+	before.spec.Members = slices.DeleteFunc(slices.Clone(before.spec.Members), func(member ray.Member) bool {
+		_, stays := cluster.machines[member.Host]
+		return stays
+	})
+	return before, ok
 }
 
 // destroy removes a cluster, or some of its workers. With unreachable = "keep" members that do not
