@@ -175,7 +175,7 @@ func (c *connection) ask(ctx context.Context, step, path string, body, answer an
 		return err
 	}
 	defer reader.Close() //nolint:errcheck // It has been read to its end, or failed.
-	if err := json.NewDecoder(reader).Decode(answer); err != nil {
+	if err := json.NewDecoder(&bounded{reader, maxAnswer}).Decode(answer); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}

@@ -72,5 +72,6 @@ func (c *connection) pass(step, prefix, header, target string, request *http.Req
 	if response.Header.Get(wire.HeaderFailure) != "" {
 		return nil, c.failure(step, response)
 	}
+	response.Body = &bounded{response.Body, maxAnswer}
 	return response, nil
 }
