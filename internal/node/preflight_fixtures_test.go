@@ -25,7 +25,7 @@ func sparkWith(n int, addresses ...string) agent.Facts {
 		User:      agent.User{Name: "aurora", UID: 1000, Home: "/home/aurora", Sudo: "no"},
 		Interfaces: []agent.Interface{
 			device("lo", true, 0, "127.0.0.1/8"),
-			{Name: "docker0", Kind: "bridge", Up: true, MTU: 1500, MAC: "02:42:0a:00:00:01", Addresses: []netip.Prefix{netip.MustParsePrefix("172.17.0.1/16")}},
+			{Name: "docker0", Kind: "bridge", Up: true, MTU: 1500, SpeedMbps: 10_000, MAC: "02:42:0a:00:00:01", Addresses: []netip.Prefix{netip.MustParsePrefix("172.17.0.1/16")}},
 			{Name: "wlP9s9", Kind: "wlan", MTU: 1500},
 			{Name: "enP7s7", Up: true, MTU: 1500, SpeedMbps: 10_000, MAC: fmt.Sprintf("4c:bb:47:2c:00:%02x", n), Addresses: []netip.Prefix{management}},
 			{Name: "enp1s0f1np1", MTU: 1500, PhysicalPort: "p1"}, {Name: "enP2p1s0f1np1", MTU: 1500, PhysicalPort: "p1"},
@@ -90,6 +90,7 @@ func healthy() map[string]Cluster {
 		"one cable, two halves":       pair(sparkWith(0, "192.168.100.10/24", "192.168.101.10/24"), sparkWith(1, "192.168.100.11/24", "192.168.101.11/24")),
 		"a switch and four of them":   pair(sparkWith(0, "10.0.0.1/16", "10.1.0.1/16"), sparkWith(1, "10.0.0.2/16", "10.1.0.2/16"), sparkWith(2, "10.0.0.3/16", "10.1.0.3/16"), sparkWith(3, "10.0.0.4/16", "10.1.0.4/16")),
 		"a point-to-point /30":        pair(sparkWith(0, "192.168.200.1/30", "192.168.201.1/30"), sparkWith(1, "192.168.200.2/30", "192.168.201.2/30")),
+		"things that look wrong":      lookingWrong(),
 		"one half of each port":       pair(sparkWith(0, "192.168.200.12/24"), sparkWith(1, "192.168.200.13/24")),
 		"a single node":               pair(sparkWith(0, "192.168.200.12/24", "192.168.201.12/24")),
 		"machines that tell little":   pair(silent(sparkWith(0, "192.168.200.12/24")), silent(sparkWith(1, "192.168.200.13/24"))),
@@ -106,6 +107,23 @@ func static() Cluster {
 // wins by its metric.
 func linkLocalPair() Cluster {
 	return pair(sparkWith(0, "169.254.31.7/16", "169.254.80.2/16"), sparkWith(1, "169.254.44.9/16", "169.254.12.66/16"))
+}
+
+// lookingWrong has, on one node, what a careless rule would take for a fault.
+func lookingWrong() Cluster {
+	cluster := static()
+	facts := &cluster.Members[1].Facts
+	stray := connected("enP7s7", netip.MustParsePrefix("192.168.200.12/32"))
+	stray.Dead = true // its cable is out
+	facts.Routing.Routes = append(facts.Routing.Routes, stray)
+	// A second address of the interface is first in the list, and the route names the right one.
+	facts.Interfaces[6].Addresses = append([]netip.Prefix{netip.MustParsePrefix("192.168.200.99/24")}, facts.Interfaces[6].Addresses...)
+	facts.Interfaces[5].Addresses = []netip.Prefix{netip.MustParsePrefix("192.168.200.77/24")} // and is down
+	facts.User.Home = "/mnt/nas/aurora"                                                        // nobody asked what is free there
+	facts.Interfaces[7].SpeedMbps = 0                                                          // its driver does not tell
+	facts.RDMA = append(facts.RDMA, agent.RDMADevice{Name: "mlx5_0", Interface: first, Active: true, LinkLayer: "InfiniBand"})
+	cluster.WeightsDir = "/models"
+	return cluster
 }
 
 // silent takes away all that an older kernel or a machine without a Spark's devices does not tell.

@@ -204,7 +204,7 @@ func missingGID(one placed, _ []placed) *Finding {
 // nodes all leave the second half without address has chosen that: decoding is no slower for it.
 func halfUnused(one placed, all []placed) *Finding {
 	id, err := identity.Resolve(one.Facts, one.Address)
-	if err != nil || len(id.HCAs) == 0 || len(id.LeftOut) == 0 || len(one.halves()) < 2 && !slices.ContainsFunc(all, placed.usesBoth) {
+	if err != nil || len(id.HCAs) != 1 || len(id.LeftOut) == 0 || len(one.halves()) < 2 && !slices.ContainsFunc(all, placed.usesBoth) {
 		return nil
 	}
 	var reasons []string
