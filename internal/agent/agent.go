@@ -31,6 +31,9 @@ type Agent interface {
 	Forget()
 	// List walks a folder of weights and proves each file as far as asked.
 	List(ctx context.Context, request ListRequest) (Listing, error)
+	// Digest reads files whole. Each is in an event, Finished with its SHA256, or with Damage if it cannot
+	// be read; the order is not that of the request.
+	Digest(ctx context.Context, request DigestRequest, onEvent func(TransferEvent)) error
 	// Receive takes files from another agent; onEvent is called for each event, the first of which
 	// carries Listening. It returns when the transfer is done, failed or cancelled.
 	Receive(ctx context.Context, request ReceiveRequest, onEvent func(TransferEvent)) error

@@ -14,9 +14,23 @@ type File struct {
 	// Damage says what is wrong with the file's own structure ("header ends beyond the file",
 	// "120 of 200 bytes of tensors"); empty if nothing is or nothing can be told.
 	Damage string `json:"damage,omitempty"`
-	// SHA256 is the hex digest of the content as far as it is known: a transfer makes it, a listing
-	// does not.
+	// SHA256 is the hex digest of the content as far as it is known: a transfer and Digest make it, a
+	// listing does not.
 	SHA256 string `json:"sha256,omitempty"`
+	// Stamp changes with every write to the content, whatever time the writer sets on it: inode, time of
+	// modification and time of change of the content behind a link. It is of use to compare only.
+	Stamp string `json:"stamp,omitempty"`
+	// Fingerprint is a digest of a sample of the content: equal for equal contents, and different for
+	// models of one shape with other values. A flipped bit needs the SHA256.
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// DigestRequest asks for the SHA256 of files, which are read whole.
+type DigestRequest struct {
+	// Folder as in ListRequest.
+	Folder string `json:"folder"`
+	// Files by Name and Link, as a listing gave them.
+	Files []File `json:"files"`
 }
 
 // ListRequest asks for the files of a folder.
@@ -25,6 +39,9 @@ type ListRequest struct {
 	Folder string `json:"folder"`
 	// Below limits the walk to one path below Folder, such as "snapshots/<revision>"; empty walks all.
 	Below string `json:"below,omitempty"`
+	// Known are stamps by the name of a file: one that still has its stamp is listed without a look into
+	// it, with neither Damage nor Fingerprint.
+	Known map[string]string `json:"known,omitempty"`
 }
 
 // Listing is the answer: every regular file (links followed), sorted by name. Hidden files and

@@ -28,9 +28,10 @@ type Seen struct {
 	Listings map[string]agent.Listing
 }
 
-// Look reads the server and the weights, all nodes at once, and changes nothing. It fails if a node
+// Look reads the server and the weights, all nodes at once, and changes nothing. What the manifest knows is
+// not looked into again. It fails if a node
 // does not answer, or with a [*weights.Problem] if the model cannot be placed.
-func Look(ctx context.Context, spec Spec, machines Machines) (Seen, error) {
+func Look(ctx context.Context, spec Spec, manifest weights.Manifest, machines Machines) (Seen, error) {
 	hosts, err := Hosts(ctx, spec, machines)
 	if err != nil {
 		return Seen{}, err
@@ -42,7 +43,7 @@ func Look(ctx context.Context, spec Spec, machines Machines) (Seen, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		seen.Listings, err = weights.Look(ctx, hosts)
+		seen.Listings, err = weights.Look(ctx, manifest, hosts)
 		return err
 	})
 	return seen, group.Wait()

@@ -52,7 +52,7 @@ func TestLook(t *testing.T) {
 					test.change(first, c)
 				}
 			})
-			seen, err := Look(t.Context(), spec, both(first))
+			seen, err := Look(t.Context(), spec, weights.Manifest{}, both(first))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,10 +127,10 @@ func TestLookFails(t *testing.T) {
 	down := errors.New("i/o timeout")
 	first := head()
 	first.unreachable = down
-	if _, err := Look(t.Context(), deployment(), both(first)); !errors.Is(err, down) {
+	if _, err := Look(t.Context(), deployment(), weights.Manifest{}, both(first)); !errors.Is(err, down) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Look(t.Context(), deployment(), Machines{}); err == nil {
+	if _, err := Look(t.Context(), deployment(), weights.Manifest{}, Machines{}); err == nil {
 		t.Error("no machines, no error")
 	}
 	spec := deployment()
@@ -139,7 +139,7 @@ func TestLookFails(t *testing.T) {
 	other, _ := machines["10.1.230.181"].(*world)
 	other.facts.User = agent.User{Home: "/home/other"}
 	var problem *weights.Problem
-	if _, err := Look(t.Context(), spec, machines); !errors.As(err, &problem) {
+	if _, err := Look(t.Context(), spec, weights.Manifest{}, machines); !errors.As(err, &problem) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func Accept(host, below string, listing agent.Listing) (Manifest, []Problem) {
 	}
 	manifest := Manifest{}
 	for _, file := range files {
-		manifest.Files = append(manifest.Files, agent.File{Name: file.Name, Size: file.Size, Link: file.Link, SHA256: digest(file)})
+		manifest.Files = append(manifest.Files, agent.File{Name: file.Name, Size: file.Size, Link: file.Link, SHA256: digest(file), Fingerprint: file.Fingerprint})
 	}
 	slices.SortFunc(manifest.Files, func(a, b agent.File) int { return cmp.Compare(a.Name, b.Name) })
 	return manifest, problems
@@ -90,7 +90,7 @@ func union(order []string, listings map[string]agent.Listing) (together agent.Li
 			case !found:
 				have[file.Name] = file
 				together.Files = append(together.Files, file)
-			case other.Size != file.Size || digest(other) != digest(file):
+			case other.Size != file.Size || digest(other) != digest(file) || other.Fingerprint != file.Fingerprint:
 				return agent.Listing{}, false
 			}
 		}

@@ -72,6 +72,12 @@ func fault(want, file agent.File, found bool) string {
 		return fmt.Sprintf("%d of %d bytes", file.Size, want.Size)
 	case file.Damage != "":
 		return file.Damage
+	case want.Fingerprint != "" && file.Fingerprint != "" && want.Fingerprint != file.Fingerprint,
+		want.SHA256 != "" && file.SHA256 != "" && want.SHA256 != file.SHA256:
+		return otherContent
 	}
 	return ""
 }
+
+// otherContent is the reason for a file that only its content tells from the accepted one.
+const otherContent = "other content than accepted, of the same size"

@@ -50,9 +50,9 @@ func (e *IncompleteError) Error() string {
 	return text + " does something else write there?"
 }
 
-// Look lists the model's folder on every host, all at once. It reads names, sizes and headers, no
-// content. The key is the machine's host.
-func Look(ctx context.Context, hosts []Host) (map[string]agent.Listing, error) {
+// Look lists the model's folder on every host, all at once. It reads names and sizes, and of files that
+// the manifest does not know headers and samples; no whole content. The key is the machine's host.
+func Look(ctx context.Context, manifest Manifest, hosts []Host) (map[string]agent.Listing, error) {
 	var lock sync.Mutex
 	listings := map[string]agent.Listing{}
 	group, ctx := errgroup.WithContext(ctx)
@@ -62,7 +62,11 @@ func Look(ctx context.Context, hosts []Host) (map[string]agent.Listing, error) {
 			if err != nil {
 				return err
 			}
-			listing, err := helper.List(ctx, agent.ListRequest{Folder: host.Place.Folder, Below: host.Place.Below})
+			known := manifest.Seen[host.Machine.Host()]
+			if len(known) > maxNamed {
+				known = nil // They are looked into again, which takes longer and finds the same.
+			}
+			listing, err := helper.List(ctx, agent.ListRequest{Folder: host.Place.Folder, Below: host.Place.Below, Known: known})
 			if err != nil {
 				return err
 			}
@@ -80,7 +84,11 @@ func Look(ctx context.Context, hosts []Host) (map[string]agent.Listing, error) {
 // of preference. What is good already is neither read nor sent. Errors: [*NoSourceError],
 // [*SpaceError], [*TransferError], [*IncompleteError], or an agent's.
 func Stage(ctx context.Context, manifest Manifest, hosts []Host, report func(Progress)) (Manifest, error) {
-	listings, err := Look(ctx, hosts)
+	listings, err := Look(ctx, manifest, hosts)
+	if err != nil {
+		return manifest, err
+	}
+	manifest, listings, err = Prove(ctx, manifest, hosts, listings, Quick)
 	if err != nil {
 		return manifest, err
 	}
@@ -109,7 +117,8 @@ func Stage(ctx context.Context, manifest Manifest, hosts []Host, report func(Pro
 			manifest.Files[i].SHA256 = digest
 		}
 	}
-	return manifest, run.proof(ctx, manifest, copies)
+	manifest = manifest.forget(copies)
+	return run.proof(ctx, manifest, hosts, copies)
 }
 
 // Clean removes unfinished copies of ours from every host. Finished files stay.
@@ -178,25 +187,20 @@ func (s *stage) wave(ctx context.Context, copies []Copy, wave int) error {
 	return group.Wait()
 }
 
-// proof looks once more at every host that received something.
-func (s *stage) proof(ctx context.Context, manifest Manifest, copies []Copy) error {
-	var targets []Host
-	seen := map[string]bool{}
-	for _, one := range copies {
-		if !seen[one.To] {
-			seen[one.To] = true
-			targets = append(targets, s.hosts[one.To])
-		}
-	}
-	listings, err := Look(ctx, targets)
+// proof looks once more at every host, and remembers what it finds.
+func (s *stage) proof(ctx context.Context, manifest Manifest, hosts []Host, copies []Copy) (Manifest, error) {
+	listings, err := Look(ctx, manifest, hosts)
 	if err != nil {
-		return err
+		return manifest, err
 	}
-	for _, target := range targets {
-		host := target.Machine.Host()
-		if state := Compare(manifest, listings[host]); state.Condition != Complete {
-			return &IncompleteError{Host: host, Folder: target.Place.Folder, Bad: state.Bad}
+	manifest, listings, err = Prove(ctx, manifest, hosts, listings, Quick)
+	if err != nil {
+		return manifest, err
+	}
+	for _, one := range copies {
+		if state := Compare(manifest, listings[one.To]); state.Condition != Complete {
+			return manifest, &IncompleteError{Host: one.To, Folder: s.hosts[one.To].Place.Folder, Bad: state.Bad}
 		}
 	}
-	return nil
+	return manifest, nil
 }

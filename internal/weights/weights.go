@@ -17,6 +17,9 @@ type Source struct {
 // verification read it, its digest.
 type Manifest struct {
 	Files []agent.File `json:"files"`
+	// Seen is, by host and file, the stamp under which the file was last found as accepted, or, behind
+	// an exclamation mark, as something else. A file that has its stamp still need not be read.
+	Seen map[string]map[string]string `json:"seen,omitempty"`
 }
 
 // Bytes is the sum of the sizes.

@@ -72,6 +72,11 @@ func (c *connection) List(ctx context.Context, request agent.ListRequest) (agent
 	return listing, err
 }
 
+// Digest implements agent.Agent.
+func (c *connection) Digest(ctx context.Context, request agent.DigestRequest, onEvent func(agent.TransferEvent)) error {
+	return c.follow(ctx, "verify "+request.Folder, wire.PathDigest, request, onEvent)
+}
+
 // Clean implements agent.Agent.
 func (c *connection) Clean(ctx context.Context, folder string) error {
 	return c.ask(ctx, "clean "+folder, wire.PathClean, wire.FolderRequest{Folder: folder}, &struct{}{})

@@ -105,7 +105,7 @@ func TestListAndClean(t *testing.T) {
 	if len(listing.Files) != 1 {
 		t.Fatalf("got %+v", listing)
 	}
-	listing.Files[0].Modified = 0
+	listing.Files[0].Modified, listing.Files[0].Stamp, listing.Files[0].Fingerprint = 0, "", ""
 	want := agent.Listing{Folder: "/home/aurora/models/tiny", Exists: true, FreeBytes: 12345, Files: []agent.File{
 		{Name: "config.json", Size: 2},
 	}}

@@ -44,8 +44,8 @@ func Evict(file *os.File, offset, length int64) {
 	_ = unix.Fadvise(int(file.Fd()), offset, length, unix.FADV_DONTNEED)
 }
 
-// Digest reads a whole file and gives its sha256 in hex.
-func Digest(ctx context.Context, file *os.File) (string, error) {
+// Digest reads a whole file and gives its sha256 in hex. Read is told of each part, in bytes.
+func Digest(ctx context.Context, file *os.File, read func(int64)) (string, error) {
 	hash := sha256.New()
 	buffer := make([]byte, Chunk)
 	for offset := int64(0); ; {
@@ -56,6 +56,7 @@ func Digest(ctx context.Context, file *os.File) (string, error) {
 		hash.Write(buffer[:n])
 		Evict(file, offset, int64(n))
 		offset += int64(n)
+		read(int64(n))
 		if errors.Is(err, io.EOF) {
 			return hex.EncodeToString(hash.Sum(nil)), nil
 		}

@@ -11,6 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 )
@@ -21,7 +25,20 @@ type walker struct {
 	root    *os.Root
 	real    string
 	listing *agent.Listing
+	known   map[string]string
+	// looks are what is left to do when all names are known: a look into a file, by its index in the listing.
+	looks []look
 }
+
+// look is a file that is to be opened.
+type look struct {
+	index int
+	at    string
+}
+
+// lookers is how many files are looked into at once: the headers of a large model are some hundred
+// kilobytes of JSON each, and the agent's memory is bounded.
+const lookers = 4
 
 // List walks a folder. Real is where it lies, folder how the listing calls it. Free space is the
 // caller's to fill in.
@@ -49,8 +66,11 @@ func List(ctx context.Context, real, folder string, request agent.ListRequest) (
 		return listing, fmt.Errorf("%s is not a folder", path.Join(folder, below))
 	}
 	listing.Exists = true
-	w := &walker{ctx: ctx, root: root, real: real, listing: &listing}
+	w := &walker{ctx: ctx, root: root, real: real, listing: &listing, known: request.Known}
 	if err := w.folder(below, below, nil); err != nil {
+		return listing, fmt.Errorf("list %s: %w", path.Join(folder, below), err)
+	}
+	if err := w.look(); err != nil {
 		return listing, fmt.Errorf("list %s: %w", path.Join(folder, below), err)
 	}
 	slices.SortFunc(listing.Files, func(a, b agent.File) int { return cmp.Compare(a.Name, b.Name) })
@@ -158,37 +178,67 @@ func (w *walker) link(name, at string, above []fs.FileInfo) error {
 	return nil
 }
 
-// file lists a regular file and checks it.
+// file lists a regular file, to be looked into later.
 func (w *walker) file(file agent.File, at string, info fs.FileInfo) {
-	file.Size, file.Modified = info.Size(), info.ModTime().UnixNano()
-	damage, err := w.check(file, at)
-	if err != nil {
-		damage = "cannot be read: " + err.Error()
+	file.Size, file.Modified, file.Stamp = info.Size(), info.ModTime().UnixNano(), stamp(info)
+	if known := w.known[file.Name]; known == "" || known != file.Stamp {
+		w.looks = append(w.looks, look{len(w.listing.Files), at})
 	}
-	file.Damage = damage
 	w.add(file)
 }
 
+// add lists an entry. A name that JSON cannot carry could be asked for under no name.
 func (w *walker) add(file agent.File) {
+	if !utf8.ValidString(file.Name) {
+		file.Name, file.Damage = strings.ToValidUTF8(file.Name, "\ufffd"), "its name is not valid UTF-8"
+	}
 	w.listing.Files = append(w.listing.Files, file)
 }
 
-// check looks into the files whose structure tells whether they are whole.
-func (w *walker) check(file agent.File, at string) (string, error) {
-	shard := strings.HasSuffix(file.Name, ".safetensors")
-	index := strings.HasSuffix(file.Name, ".safetensors.index.json")
-	if !shard && !index {
-		return "", nil
+// look looks into all files, some at once.
+func (w *walker) look() error {
+	var lock sync.Mutex
+	group, ctx := errgroup.WithContext(w.ctx)
+	group.SetLimit(lookers)
+	for _, one := range w.looks {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			file := &w.listing.Files[one.index]
+			shards, err := w.check(file, one.at)
+			if err != nil {
+				file.Damage = "cannot be read: " + err.Error()
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			w.listing.Shards = append(w.listing.Shards, shards...)
+			return nil
+		})
 	}
-	opened, err := w.root.Open(at)
+	return group.Wait()
+}
+
+// check takes the fingerprint, and looks into the files whose structure tells whether they are whole. It
+// gives the shards that an index names.
+func (w *walker) check(file *agent.File, at string) (shards []string, err error) {
+	opened, err := OpenRegular(w.root, at)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer opened.Close() //nolint:errcheck // It is only read.
-	if shard {
-		return CheckSafetensors(opened, file.Size)
+	damage := ""
+	switch {
+	case strings.HasSuffix(file.Name, ".safetensors"):
+		damage, err = CheckSafetensors(opened, file.Size)
+	case strings.HasSuffix(file.Name, ".safetensors.index.json"):
+		shards, damage, err = checkIndex(opened, file.Size, path.Dir(file.Name))
 	}
-	shards, damage, err := checkIndex(opened, file.Size, path.Dir(file.Name))
-	w.listing.Shards = append(w.listing.Shards, shards...)
-	return damage, err
+	if err == nil {
+		file.Fingerprint, err = Fingerprint(opened, file.Size)
+	}
+	if file.Damage == "" {
+		file.Damage = damage
+	}
+	return shards, err
 }

@@ -22,13 +22,16 @@ const (
 	// maxQuestion bounds the body of all others, which name a folder or hold a secret. Whoever may only
 	// look, and sends many at once, must not fill the memory that a model needs.
 	maxQuestion = 64 << 10
+	// maxStamps bounds a question about files by name, in bytes; the client asks for 4096 at once at most.
+	maxStamps = 1 << 20
 )
 
 // handler answers the questions and, unless it may only look, the calls that change something.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST "+wire.PathFacts, answer(s, s.facts))
-	mux.Handle("POST "+wire.PathList, answer(s, s.list))
+	mux.Handle("POST "+wire.PathList, answerUpTo(s, maxStamps, s.list))
+	mux.Handle("POST "+wire.PathDigest, stream(s, maxStamps, s.digest))
 	mux.Handle("POST "+wire.PathContainers, answer(s, s.containers))
 	if s.options.ReadOnly {
 		mux.HandleFunc("/", refuse)
@@ -38,8 +41,8 @@ func (s *server) handler() http.Handler {
 		mux.Handle("POST "+wire.PathSecretRead, answer(s, s.readSecret))
 		mux.Handle("POST "+wire.PathSecretWrite, answer(s, s.writeSecret))
 		mux.Handle("POST "+wire.PathSecretRemove, answer(s, s.removeSecret))
-		mux.Handle("POST "+wire.PathReceive, stream(s, s.receive))
-		mux.Handle("POST "+wire.PathSend, stream(s, s.send))
+		mux.Handle("POST "+wire.PathReceive, stream(s, maxRequest, s.receive))
+		mux.Handle("POST "+wire.PathSend, stream(s, maxRequest, s.send))
 	}
 	engine, program := s.passing(wire.PrefixEngine, s.engine), s.passing(wire.PrefixProgram, s.program)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -61,13 +64,18 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 
 // answer makes a handler of a call with one answer.
 func answer[Request, Answer any](s *server, call func(context.Context, Request) (Answer, error)) http.Handler {
+	return answerUpTo(s, maxQuestion, call)
+}
+
+// answerUpTo is answer with another bound of the request's body, in bytes.
+func answerUpTo[Request, Answer any](s *server, most int64, call func(context.Context, Request) (Answer, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
 			return
 		}
 		defer s.calls.Done()
 		var request Request
-		if err := read(w, r, maxQuestion, &request); err != nil {
+		if err := read(w, r, most, &request); err != nil {
 			fail(w, http.StatusBadRequest, err)
 			return
 		}
@@ -83,14 +91,14 @@ func answer[Request, Answer any](s *server, call func(context.Context, Request) 
 }
 
 // stream makes a handler of a call with events, each sent at once.
-func stream[Request any](s *server, call func(context.Context, Request, transfer.Report) error) http.Handler {
+func stream[Request any](s *server, most int64, call func(context.Context, Request, transfer.Report) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.enter() {
 			return
 		}
 		defer s.calls.Done()
 		var request Request
-		if err := read(w, r, maxRequest, &request); err != nil {
+		if err := read(w, r, most, &request); err != nil {
 			fail(w, http.StatusBadRequest, err)
 			return
 		}
@@ -161,10 +169,18 @@ func (s *server) list(ctx context.Context, request agent.ListRequest) (agent.Lis
 	return listing, err
 }
 
+func (s *server) digest(ctx context.Context, request agent.DigestRequest, report transfer.Report) error {
+	named, real, err := s.options.folder(request.Folder)
+	if err != nil {
+		return err
+	}
+	return s.denied(files.Digest(ctx, real, named, request.Files, report))
+}
+
 // denied adds the user to a failure of permissions.
 func (s *server) denied(err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
-		return err
+		return err // Also nil.
 	}
 	name, _ := s.options.account()
 	return fmt.Errorf("%w (as user %s)", err, name)

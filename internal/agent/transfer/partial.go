@@ -78,7 +78,7 @@ func lock(ctx context.Context, file *os.File, deadline time.Time) error {
 
 // Clean removes the unfinished copies below a folder, and nothing else.
 func Clean(ctx context.Context, real, folder string) error {
-	root, err := os.OpenRoot(real)
+	root, err := files.OpenFolder(real)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -44,7 +44,7 @@ func Receive(ctx context.Context, end End, request agent.ReceiveRequest, report 
 	if err := os.MkdirAll(end.Real, 0o755); err != nil { //nolint:gosec // Other accounts and containers read weights.
 		return end.fail("make", "", err)
 	}
-	root, err := os.OpenRoot(end.Real)
+	root, err := files.OpenFolder(end.Real)
 	if err != nil {
 		return end.fail("open", "", err)
 	}

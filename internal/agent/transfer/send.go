@@ -15,6 +15,7 @@ import (
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/disk"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/files"
 )
 
 // sender is the source's side of a transfer.
@@ -35,7 +36,7 @@ func Send(ctx context.Context, end End, request agent.SendRequest, report Report
 	if err != nil {
 		return failed(agent.TransferAuth, "send from %s: %w", end.Folder, err)
 	}
-	root, err := os.OpenRoot(end.Real)
+	root, err := files.OpenFolder(end.Real)
 	if err != nil {
 		return end.fail("open", "", err)
 	}
@@ -134,7 +135,7 @@ func (s *sender) stream(ctx context.Context, link *link, queue <-chan *unit) err
 
 // unit sends one content. When it returns nil, the receiver has it in place.
 func (s *sender) unit(ctx context.Context, link *link, one *unit) error {
-	file, err := s.root.Open(one.name)
+	file, err := files.OpenRegular(s.root, one.name)
 	if err != nil {
 		err = s.end.fail("read", one.name, err)
 		link.refuse(err)
@@ -145,8 +146,6 @@ func (s *sender) unit(ctx context.Context, link *link, one *unit) error {
 	switch {
 	case err != nil:
 		err = s.end.fail("read", one.name, err)
-	case !info.Mode().IsRegular():
-		err = failed(agent.TransferFailed, "%s/%s is not a regular file", s.end.Folder, one.name)
 	case info.Size() != one.size:
 		err = failed(agent.TransferMismatch, "%s/%s has %d bytes, %d are expected", s.end.Folder, one.name, info.Size(), one.size)
 	}

@@ -14,6 +14,7 @@ const (
 	PathFacts      = "/facts"
 	PathContainers = "/containers"
 	PathList       = "/list"
+	PathDigest     = "/digest"
 	PathReceive    = "/receive"
 	PathSend       = "/send"
 	PathClean      = "/clean"

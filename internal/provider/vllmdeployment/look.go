@@ -34,10 +34,10 @@ func (s seen) complete() bool {
 	return true
 }
 
-// look reads server, weights and session. Without an accepted manifest the first node that holds a
+// look reads server, weights and session; depth is how much of the weights. Without an accepted manifest the first node that holds a
 // whole model decides what the model is.
-func look(ctx context.Context, deployment opened, manifest weights.Manifest) (seen, error) {
-	found, err := vllm.Look(ctx, deployment.spec, deployment.machines)
+func look(ctx context.Context, deployment opened, manifest weights.Manifest, depth weights.Depth) (seen, error) {
+	found, err := vllm.Look(ctx, deployment.spec, manifest, deployment.machines)
 	if err != nil {
 		return seen{}, err
 	}
@@ -46,8 +46,16 @@ func look(ctx context.Context, deployment opened, manifest weights.Manifest) (se
 			return seen{}, err
 		}
 	}
+	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
+	if err != nil {
+		return seen{}, err
+	}
+	manifest, listings, err := weights.Prove(ctx, manifest, hosts, found.Listings, depth)
+	if err != nil {
+		return seen{}, err
+	}
 	out := seen{server: found.Server, manifest: manifest, weights: map[string]weights.State{}}
-	for host, listing := range found.Listings {
+	for host, listing := range listings {
 		out.weights[host] = weights.Compare(manifest, listing)
 	}
 	out.session, err = ray.SessionNow(ctx, deployment.spec.Cluster.Name, deployment.machines)
@@ -77,7 +85,7 @@ func choose(ctx context.Context, deployment opened, found vllm.Seen) (weights.Ma
 
 // discover looks for the model before there is a manifest.
 func discover(ctx context.Context, deployment opened) (weights.Manifest, error) {
-	found, err := vllm.Look(ctx, deployment.spec, deployment.machines)
+	found, err := vllm.Look(ctx, deployment.spec, weights.Manifest{}, deployment.machines)
 	if err != nil {
 		return weights.Manifest{}, err
 	}

@@ -31,6 +31,7 @@ type model struct {
 	TensorParallel types.Int64    `tfsdk:"tensor_parallel_size"`
 	Port           types.Int64    `tfsdk:"port"`
 	ServedName     types.String   `tfsdk:"served_model_name"`
+	Verify         types.String   `tfsdk:"verify"`
 	Args           types.List     `tfsdk:"args"`
 	Env            types.Map      `tfsdk:"env"`
 	ID             types.String   `tfsdk:"id"`
@@ -39,6 +40,14 @@ type model struct {
 	Server         types.Object   `tfsdk:"server"`
 	Weights        types.Map      `tfsdk:"weights"`
 	Timeouts       timeouts.Value `tfsdk:"timeouts"`
+}
+
+// depth is how much of the weights a look reads.
+func (m model) depth() weights.Depth {
+	if m.Verify.ValueString() == string(weights.Full) {
+		return weights.Full
+	}
+	return weights.Quick
 }
 
 // clusterRef is what comes with cluster = ray_cluster.pair.

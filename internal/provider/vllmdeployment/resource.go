@@ -65,7 +65,7 @@ func (r *deploymentResource) Create(ctx context.Context, request resource.Create
 	if !shared.MayChange(ctx, deployment.machines, doing, &response.Diagnostics) {
 		return
 	}
-	before, err := look(ctx, deployment, weights.Manifest{})
+	before, err := look(ctx, deployment, weights.Manifest{}, plan.depth())
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
 		return
@@ -90,7 +90,7 @@ func (r *deploymentResource) apply(ctx context.Context, doing string, plan model
 	accepted, started, failed := reconcile(ctx, deployment, manifest, restart)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
-	seen, err := look(after, deployment, accepted)
+	seen, err := look(after, deployment, accepted, weights.Quick)
 	if err != nil {
 		seen = unseen(deployment, accepted)
 	}
@@ -103,7 +103,7 @@ func (r *deploymentResource) apply(ctx context.Context, doing string, plan model
 	lines := seen.lines(deployment.spec)
 	plan.see(deployment.spec, seen, lines)
 	diags.Append(state.Set(after, plan)...)
-	diags.Append(keepManifest(after, keep, accepted)...)
+	diags.Append(keepManifest(after, keep, seen.manifest)...)
 	switch {
 	case failed != nil:
 		shared.Unable(diags, path.Empty(), doing, failed)
@@ -130,7 +130,7 @@ func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequ
 	if !ok {
 		return
 	}
-	seen, err := look(ctx, deployment, manifest)
+	seen, err := look(ctx, deployment, manifest, state.depth())
 	switch {
 	case err != nil && deployment.reached.Keep(r.Data, err):
 		// The node's own diff shows it; what was not looked at is not judged.
@@ -140,6 +140,7 @@ func (r *deploymentResource) Read(ctx context.Context, request resource.ReadRequ
 		return
 	default:
 		state.see(deployment.spec, seen, seen.lines(deployment.spec))
+		response.Diagnostics.Append(keepManifest(ctx, response.Private, seen.manifest)...)
 	}
 	response.Diagnostics.Append(response.State.Set(ctx, state)...)
 }
@@ -167,7 +168,7 @@ func (r *deploymentResource) Update(ctx context.Context, request resource.Update
 	if !shared.MayChange(ctx, deployment.machines, doing, &response.Diagnostics) {
 		return
 	}
-	before, err := look(ctx, deployment, manifest)
+	before, err := look(ctx, deployment, manifest, plan.depth())
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
 		return

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
+	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
 
 // Schema implements resource.Resource.
@@ -49,6 +50,11 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				Optional: true, Computed: true, Default: int64default.StaticInt64(vllm.DefaultPort),
 				Validators:          []validator.Int64{int64validator.Between(1024, 65535)},
 				MarkdownDescription: "Port of the OpenAI-compatible API on the head. Default: 8000.",
+			},
+			"verify": schema.StringAttribute{
+				Optional: true, Validators: []validator.String{stringvalidator.OneOf(string(weights.Quick), string(weights.Full))},
+				MarkdownDescription: "How much of the weights each look at the nodes reads. `quick` (default): names, sizes, times and headers, and whole only what was written to since the last look. " +
+					"`full`: every byte on every node, which also finds bits that rotted on a disk, and takes as long as the disks need.",
 			},
 			"served_model_name": schema.StringAttribute{Optional: true, Computed: true, Validators: notEmpty, MarkdownDescription: "Name of the model in the API. Default: the last part of its repository or path."},
 			"args":              schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Further arguments of `vllm serve`. What the other attributes say is refused here."},
