@@ -27,7 +27,7 @@ type trust struct {
 
 // newTrust reads the pin, or else the known_hosts files that exist. A host key alias replaces name and
 // port, as for ssh.
-func newTrust(config Config, found settings, host string, port int) (*trust, error) {
+func newTrust(config Config, found settings, host string, port int, names tokens) (*trust, error) {
 	t := &trust{host: strings.ToLower(host), name: knownName(host, port), policy: policyOf(config, found), shared: config.Shared}
 	switch {
 	case found.hostKeyAlias != "":
@@ -41,6 +41,10 @@ func newTrust(config Config, found settings, host string, port int) (*trust, err
 	}
 	if pin := strings.TrimSpace(config.HostKey); pin != "" {
 		return t, t.pin(pin)
+	}
+	var err error
+	if t.keys, err = revokedKeys(found.revokedHostKeys, names); err != nil && t.policy != HostKeyOff {
+		return nil, err
 	}
 	for _, file := range knownHostsFiles(config, found) {
 		path, err := expand(file)

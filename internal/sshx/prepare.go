@@ -72,7 +72,7 @@ func (d *dialing) prepare(ctx context.Context) *Error {
 	case "inet6":
 		d.network = "tcp6"
 	}
-	if d.trust, err = newTrust(config, found, d.address, d.port); err != nil {
+	if d.trust, err = newTrust(config, found, d.address, d.port, names); err != nil {
 		return d.fail(BadSettings, stepPrepare, err)
 	}
 	if d.trust.policy == HostKeyOff && d.config.HostKey == "" {

@@ -111,6 +111,8 @@ func parseAnswer(output string) (settings, error) {
 			if arguments = strings.Fields(value); isDefaultKnownHosts(arguments) {
 				continue
 			}
+		case keyword == "revokedhostkeys":
+			arguments = strings.Fields(value)
 		case keyword == "identitiesonly":
 			s.identitiesOnly = isYes(value)
 		}

@@ -57,6 +57,13 @@ func TestResolve(t *testing.T) {
 			t.Errorf("called with %q", got)
 		}
 	})
+	t.Run("revoked keys", func(t *testing.T) {
+		called := fakeClient(t, "echo hostname 10.0.0.1; echo revokedhostkeys /a /b")
+		found, _, err := resolve(t.Context(), q, writeFile(t, "RevokedHostKeys /a /b\n"))
+		if err != nil || len(found.revokedHostKeys) != 2 || found.revokedHostKeys[1] != "/b" || called() == "" {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
 	t.Run("no process for what says nothing", func(t *testing.T) {
 		called := fakeClient(t, "echo hostname wrong")
 		found, _, err := resolve(t.Context(), q, writeFile(t, "Host *\n SendEnv LANG LC_*\n HashKnownHosts yes\n"))

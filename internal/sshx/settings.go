@@ -25,6 +25,7 @@ type settings struct {
 	hostKeyChecking  string
 	userKnownHosts   []string
 	globalKnownHosts []string
+	revokedHostKeys  []string
 }
 
 // relevant are the keywords that change what we do. A configuration without any of them, such as
@@ -32,6 +33,7 @@ type settings struct {
 var relevant = []string{
 	"hostname", "user", "port", "addressfamily", "identityfile", "certificatefile", "identitiesonly", "identityagent",
 	"proxyjump", "proxycommand", "hostkeyalias", "stricthostkeychecking", "userknownhostsfile", "globalknownhostsfile",
+	"revokedhostkeys",
 }
 
 // relevance says whether the directives hold anything of interest.
@@ -93,6 +95,10 @@ func (s *settings) set(keyword string, arguments []string) error {
 	case "globalknownhostsfile":
 		if s.globalKnownHosts == nil {
 			s.globalKnownHosts = arguments
+		}
+	case "revokedhostkeys":
+		if s.revokedHostKeys == nil {
+			s.revokedHostKeys = arguments
 		}
 	}
 	return nil

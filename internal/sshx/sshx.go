@@ -26,7 +26,7 @@ type Config struct {
 	// ConfigFile is the ssh_config to follow; empty means ~/.ssh/config and /etc/ssh/ssh_config, "none" no file.
 	// What is set here wins over it. Followed are Host, Match, Include, HostName, User, Port, AddressFamily,
 	// IdentityFile, IdentitiesOnly, IdentityAgent, CertificateFile, ProxyJump, ProxyCommand, HostKeyAlias,
-	// StrictHostKeyChecking, UserKnownHostsFile and GlobalKnownHostsFile. The ssh client evaluates it, if there is
+	// StrictHostKeyChecking, UserKnownHostsFile, GlobalKnownHostsFile and RevokedHostKeys (text files). The ssh client evaluates it, if there is
 	// one: that runs the commands of Match exec. CanonicalizeHostname and lists of algorithms are not followed.
 	ConfigFile string
 	// ProxyJump lists jump hosts in order, each "[user@]host[:port]" as for ssh -J; empty means what
