@@ -84,7 +84,7 @@ func Settings() []Setting {
 			What: "SSH host key, pinned: a public key line (`ssh-ed25519 AAAA…`) or a fingerprint (`SHA256:…`).", Default: "the known_hosts files decide"},
 		{Name: "host_key_policy", Env: "SPARK_SSH_HOST_KEY_POLICY", Node: true, Problem: oneOf("strict", "accept-new", "off"),
 			What:    "What happens with a host key that no file knows: `strict` refuses it, `accept-new` trusts it for this run and writes nothing, `off` trusts any key and warns.",
-			Default: "`strict`",
+			Default: "what `ssh_config_file` says (`no` is `off`), then `strict`",
 			Set:     func(d *Defaults, w []string) { d.HostKeyPolicy = w[0] }},
 		{Name: "ssh_config_file", Env: "SPARK_SSH_CONFIG_FILE", Problem: notEmpty,
 			What: "The ssh_config to follow; `none` follows no file. What is set here wins over it.", Default: "`~/.ssh/config` and `/etc/ssh/ssh_config`",
