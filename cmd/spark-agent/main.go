@@ -18,11 +18,13 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/server"
 )
 
-const usage = `usage: spark-agent serve [--read-only] [--docker-socket PATH] | version | --sha256
+const usage = `usage: spark-agent serve [--read-only] [--docker-socket PATH] [--folder PATH]… | version | --sha256
 
 serve     answer a provider on standard input and output
           --read-only            answer questions only: for command="…" in authorized_keys
           --docker-socket PATH   the one engine that --read-only shows (default ` + defaultSocket + `)
+          --folder PATH          a folder that --read-only lists, with all below; once for each
+                                 (default: all that the user may read)
 version   print the protocol and the platform
 --sha256  print the digest of this program`
 
@@ -69,10 +71,15 @@ func serve(arguments []string) error {
 	flags.SetOutput(io.Discard)
 	readOnly := flags.Bool("read-only", false, "")
 	socket := flags.String("docker-socket", defaultSocket, "")
+	var folders []string
+	flags.Func("folder", "", func(folder string) error {
+		folders = append(folders, folder)
+		return nil
+	})
 	if err := flags.Parse(arguments); err != nil || flags.NArg() > 0 || !strings.HasPrefix(*socket, "/") {
 		return errUsage
 	}
-	return server.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, server.Options{Log: os.Stderr, ReadOnly: *readOnly, DockerSocket: *socket})
+	return server.Serve(context.Background(), stdio{os.Stdin, os.Stdout}, server.Options{Log: os.Stderr, ReadOnly: *readOnly, DockerSocket: *socket, Folders: folders})
 }
 
 // digest prints the digest of the running file, by which an upload is proven.

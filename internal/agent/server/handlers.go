@@ -157,7 +157,7 @@ func (s *server) facts(ctx context.Context, _ struct{}) (agent.Facts, error) {
 }
 
 func (s *server) list(ctx context.Context, request agent.ListRequest) (agent.Listing, error) {
-	named, real, err := s.options.folder(request.Folder)
+	named, real, err := s.options.shown(request.Folder)
 	if err != nil {
 		return agent.Listing{}, err
 	}
@@ -170,7 +170,7 @@ func (s *server) list(ctx context.Context, request agent.ListRequest) (agent.Lis
 }
 
 func (s *server) digest(ctx context.Context, request agent.DigestRequest, report transfer.Report) error {
-	named, real, err := s.options.folder(request.Folder)
+	named, real, err := s.options.shown(request.Folder)
 	if err != nil {
 		return err
 	}

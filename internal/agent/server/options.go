@@ -56,6 +56,8 @@ type Options struct {
 	ReadOnly bool
 	// DockerSocket is the one engine that ReadOnly shows.
 	DockerSocket string
+	// Folders are those that ReadOnly lists and proves, with all below; none means whatever the user may read.
+	Folders []string
 	// Dial opens a connection to the engine's socket ("unix") or a program of this node ("tcp"); nil is
 	// the real thing.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)

@@ -252,6 +252,48 @@ func TestSocketOfAForcedCommand(t *testing.T) {
 	}
 }
 
+// A key that may only look sees the folders that its line names; neither dots nor links lead out of them.
+func TestFoldersOfAForcedCommand(t *testing.T) {
+	root := t.TempDir()
+	for _, folder := range []string{"models/tiny", "models-private", "etc"} {
+		if err := os.MkdirAll(filepath.Join(root, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, folder, "secret"), []byte("hunter2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{"models/out": "../etc", "weights": "models"} {
+		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limited := server.Options{ReadOnly: true, PathRoot: root, Folders: []string{"/models", "/gone"}}
+	helper := start(t, limited)
+	for folder, want := range map[string]string{
+		"/models": "", "/models/tiny": "", "/models/new/one": "", "/gone/x": "", "/weights/tiny": "", "/etc/../models": "",
+		"/": agent.RefusedFilter, "/etc": agent.RefusedFilter, "/models-private": agent.RefusedFilter,
+		"/models/../etc": agent.RefusedFilter, "/models/out": agent.RefusedFilter, "/models/out/new": agent.RefusedFilter, "/home/aurora": agent.RefusedFilter,
+	} {
+		_, err := helper.List(t.Context(), agent.ListRequest{Folder: folder})
+		if codeOf(err) != want || (err == nil) != (want == "") {
+			t.Errorf("list %s: %v", folder, err)
+		}
+		err = helper.Digest(t.Context(), agent.DigestRequest{Folder: folder, Files: []agent.File{{Name: "secret"}}}, nil)
+		if want != "" && codeOf(err) != want {
+			t.Errorf("digest %s: %v", folder, err)
+		}
+	}
+	_, err := helper.List(t.Context(), agent.ListRequest{Folder: "/etc"})
+	if err == nil || !strings.Contains(err.Error(), "shows the folders /models, /gone, and /etc was asked for; add --folder /etc") {
+		t.Errorf("it says %v", err)
+	}
+	limited.ReadOnly = false
+	if _, err := start(t, limited).List(t.Context(), agent.ListRequest{Folder: "/etc"}); err != nil {
+		t.Errorf("who may change everything is limited: %v", err)
+	}
+}
+
 func TestEngineThatIsNotThere(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone.sock")
 	for name, test := range map[string]struct {
