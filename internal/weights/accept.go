@@ -52,11 +52,19 @@ func Accept(host, below string, listing agent.Listing) (Manifest, []Problem) {
 }
 
 // Discover finds the accepted content when there is none yet: the first host, in order, that holds
-// a whole model. If none does, but their good files make one together, host is empty and Plan gives
+// a whole model; of hosts that hold one, those that still hold what is to be renewed come last. If none does, but their good files make one together, host is empty and Plan gives
 // each host what it lacks. Else the problems of all hosts are returned.
-func Discover(order []string, below string, listings map[string]agent.Listing) (Manifest, string, []Problem) {
+func Discover(order []string, below string, listings map[string]agent.Listing, renews []agent.File) (Manifest, string, []Problem) {
 	var problems []Problem
+	var fresh, old []string
 	for _, host := range order {
+		if len(renews) > 0 && Compare(Manifest{Files: renews}, listings[host]).Condition == Complete {
+			old = append(old, host)
+		} else {
+			fresh = append(fresh, host)
+		}
+	}
+	for _, host := range append(fresh, old...) {
 		listing, found := listings[host]
 		if !found {
 			continue

@@ -20,6 +20,15 @@ func sharded() agent.Listing {
 	}, Shards: []string{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}}
 }
 
+// sampled is the listing with one fingerprint for all.
+func sampled(fingerprint string) agent.Listing {
+	listing := sharded()
+	for i := range listing.Files {
+		listing.Files[i].Fingerprint = fingerprint
+	}
+	return listing
+}
+
 // without is the listing less some files.
 func without(listing agent.Listing, names ...string) agent.Listing {
 	var kept []agent.File
@@ -94,31 +103,68 @@ func TestAcceptSnapshot(t *testing.T) {
 
 func TestDiscover(t *testing.T) {
 	listings := map[string]agent.Listing{"a": without(sharded(), "config.json"), "b": sharded(), "c": sharded()}
-	manifest, host, problems := Discover([]string{"a", "b", "c"}, "", listings)
+	manifest, host, problems := Discover([]string{"a", "b", "c"}, "", listings, nil)
 	if host != "b" || len(problems) > 0 || manifest.Bytes() != 7030 {
 		t.Errorf("got %s, %v, %d bytes", host, problems, manifest.Bytes())
 	}
 	const one, two = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 	rotten := without(sharded(), one)
 	rotten.Files[1].Damage = "cut"
-	manifest, host, problems = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": rotten, "b": without(sharded(), "config.json")})
+	manifest, host, problems = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": rotten, "b": without(sharded(), "config.json")}, nil)
 	if host != "" || len(problems) > 0 || manifest.Bytes() != 7030 {
 		t.Errorf("together: got %q, %v, %d bytes", host, problems, manifest.Bytes())
 	}
 	other := without(sharded(), two)
 	other.Files[1].Size = 2999
-	_, _, problems = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": without(sharded(), "config.json"), "b": other})
+	_, _, problems = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": without(sharded(), "config.json"), "b": other}, nil)
 	if len(problems) != 2 {
 		t.Errorf("a mixture: got %v", problems)
 	}
-	_, host, problems = Discover([]string{"a", "x"}, "", listings)
+	renewed, known := sharded(), sharded()
+	known.Files[1].Fingerprint = "old"
+	renewed.Files[1].Fingerprint = "new"
+	manifest, host, problems = Discover([]string{"a", "b", "c"}, "", map[string]agent.Listing{"a": known, "b": without(renewed, "config.json"), "c": renewed}, known.Files)
+	if host != "c" || len(problems) > 0 || manifest.Files[1].Fingerprint != "new" {
+		t.Errorf("renewed on c: got %q, %v", host, problems)
+	}
+	_, host, _ = Discover([]string{"a", "b"}, "", map[string]agent.Listing{"a": sharded(), "b": sharded()}, sharded().Files)
+	if host != "a" {
+		t.Errorf("renewed nowhere: got %q", host)
+	}
+	_, host, problems = Discover([]string{"a", "x"}, "", listings, nil)
 	if host != "" || len(problems) != 1 {
 		t.Errorf("got %q, %v", host, problems)
 	}
 }
 
+func TestLost(t *testing.T) {
+	manifest := Manifest{Files: []agent.File{file("a", 1), file("b", 1)}}
+	bad := func(names ...string) State {
+		state := State{Bad: map[string]string{}}
+		for _, name := range names {
+			state.Bad[name] = "missing"
+		}
+		return state
+	}
+	for name, test := range map[string]struct {
+		states map[string]State
+		want   bool
+	}{
+		"complete":       {map[string]State{"x": bad(), "y": bad()}, false},
+		"one lacks all":  {map[string]State{"x": bad("a", "b"), "y": bad()}, false},
+		"one each":       {map[string]State{"x": bad("a"), "y": bad("b")}, false},
+		"the same":       {map[string]State{"x": bad("a"), "y": bad("a", "b")}, true},
+		"nobody to look": {nil, false},
+	} {
+		if got := Lost(manifest, test.states); got != test.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	manifest, _ := Accept("a", "", sharded())
+	sampledManifest, _ := Accept("a", "", sampled("accepted"))
 	truncated, damaged, extra, dangling := sharded(), sharded(), sharded(), sharded()
 	dangling.Files[2].Size, dangling.Files[2].Damage = 0, "link to a file that is not there: x"
 	truncated.Files[2].Size = 3999
@@ -138,6 +184,9 @@ func TestCompare(t *testing.T) {
 			"10.1.230.12: weights incomplete, 3 of 4 files, 3030 of 7030 bytes"},
 		"damaged": {manifest, damaged, State{Incomplete, 3, 3030, map[string]string{"model-00002-of-00002.safetensors": "header ends beyond the file"}},
 			"10.1.230.12: weights incomplete, 3 of 4 files, 3030 of 7030 bytes"},
+		"replaced": {sampledManifest, sampled("other"), State{Incomplete, 0, 0, map[string]string{"config.json": otherContent, "model-00001-of-00002.safetensors": otherContent,
+			"model-00002-of-00002.safetensors": otherContent, "model.safetensors.index.json": otherContent}},
+			"10.1.230.12: weights incomplete, 0 of 4 files, 0 of 7030 bytes; config.json has other content than accepted, of the same size, and so have 3 more"},
 		"missing": {manifest, agent.Listing{}, State{Missing, 0, 0, map[string]string{"config.json": "missing", "model-00001-of-00002.safetensors": "missing",
 			"model-00002-of-00002.safetensors": "missing", "model.safetensors.index.json": "missing"}},
 			"10.1.230.12: weights missing, 0 of 4 files, 0 of 7030 bytes"},

@@ -2,6 +2,7 @@ package weights
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 )
@@ -41,13 +42,39 @@ func Wanted(manifest Manifest) State {
 	return State{Condition: Complete, Files: len(manifest.Files), Bytes: manifest.Bytes(), Bad: map[string]string{}}
 }
 
+// Lost says that a file of the manifest is good on no host: nothing can repair it, but the model may have been
+// renewed everywhere.
+func Lost(manifest Manifest, states map[string]State) bool {
+	return slices.ContainsFunc(manifest.Files, func(file agent.File) bool {
+		for _, state := range states {
+			if state.Bad[file.Name] == "" {
+				return false
+			}
+		}
+		return len(states) > 0
+	})
+}
+
 // Line is the sentence for a host whose weights are not as they should be; empty if they are.
 func Line(host string, manifest Manifest, state State) string {
 	if state.Condition == Complete {
 		return ""
 	}
-	return fmt.Sprintf("%s: weights %s, %d of %d files, %d of %d bytes",
+	text := fmt.Sprintf("%s: weights %s, %d of %d files, %d of %d bytes",
 		host, state.Condition, state.Files, len(manifest.Files), state.Bytes, manifest.Bytes())
+	others := 0
+	for _, name := range sortedKeys(state.Bad) {
+		if state.Bad[name] != otherContent { // The counts tell that.
+			continue
+		}
+		if others++; others == 1 {
+			text += "; " + name + " has " + otherContent
+		}
+	}
+	if others > 1 {
+		text += fmt.Sprintf(", and so have %d more", others-1)
+	}
+	return text
 }
 
 // Lines are the sentences of all hosts, sorted by host.

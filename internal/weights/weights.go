@@ -20,7 +20,12 @@ type Manifest struct {
 	// Seen is, by host and file, the stamp under which the file was last found as accepted, or, behind
 	// an exclamation mark, as something else. A file that has its stamp still need not be read.
 	Seen map[string]map[string]string `json:"seen,omitempty"`
+	// Renews is the content that was accepted before, while the new one is still to be found.
+	Renews []agent.File `json:"-"`
 }
+
+// Renew is a manifest that is to be found again: what differs from this one is taken before what equals it.
+func (m Manifest) Renew() Manifest { return Manifest{Renews: m.Files} }
 
 // Bytes is the sum of the sizes.
 func (m Manifest) Bytes() int64 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
@@ -42,7 +43,7 @@ func look(ctx context.Context, deployment opened, manifest weights.Manifest, dep
 		return seen{}, err
 	}
 	if len(manifest.Files) == 0 {
-		if manifest, err = choose(ctx, deployment, found); err != nil {
+		if manifest, err = choose(ctx, deployment, found, manifest.Renews); err != nil {
 			return seen{}, err
 		}
 	}
@@ -62,8 +63,9 @@ func look(ctx context.Context, deployment opened, manifest weights.Manifest, dep
 	return out, err
 }
 
-// choose takes the manifest from the first node, the head before the others, that has a whole model.
-func choose(ctx context.Context, deployment opened, found vllm.Seen) (weights.Manifest, error) {
+// choose takes the manifest from the first node, the head before the others, that has a whole model; what it
+// renews comes last.
+func choose(ctx context.Context, deployment opened, found vllm.Seen, renews []agent.File) (weights.Manifest, error) {
 	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
 	if err != nil {
 		return weights.Manifest{}, err
@@ -72,7 +74,7 @@ func choose(ctx context.Context, deployment opened, found vllm.Seen) (weights.Ma
 	for _, host := range hosts {
 		order = append(order, host.Machine.Host())
 	}
-	manifest, _, problems := weights.Discover(order, hosts[0].Place.Below, found.Listings)
+	manifest, _, problems := weights.Discover(order, hosts[0].Place.Below, found.Listings, renews)
 	if len(problems) > 0 && len(manifest.Files) == 0 {
 		var all []error
 		for i := range problems {
@@ -83,13 +85,13 @@ func choose(ctx context.Context, deployment opened, found vllm.Seen) (weights.Ma
 	return manifest, nil
 }
 
-// discover looks for the model before there is a manifest.
-func discover(ctx context.Context, deployment opened) (weights.Manifest, error) {
+// discover looks for the model before there is a manifest, or for the one that renews it.
+func discover(ctx context.Context, deployment opened, renews []agent.File) (weights.Manifest, error) {
 	found, err := vllm.Look(ctx, deployment.spec, weights.Manifest{}, deployment.machines)
 	if err != nil {
 		return weights.Manifest{}, err
 	}
-	return choose(ctx, deployment, found)
+	return choose(ctx, deployment, found, renews)
 }
 
 // unseen stands in when the last look failed: nothing is claimed to be there.

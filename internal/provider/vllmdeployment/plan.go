@@ -78,7 +78,7 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 // planCreate looks at the nodes, so that what cannot work fails before anything is changed.
 func (r *deploymentResource) planCreate(ctx context.Context, plan *model, deployment opened, diags *diag.Diagnostics) {
 	doing := "plan vllm_deployment " + deployment.spec.Name
-	manifest, err := discover(ctx, deployment)
+	manifest, err := discover(ctx, deployment, nil)
 	if err != nil {
 		shared.Unable(diags, path.Root("model"), doing, err)
 		return
@@ -96,8 +96,8 @@ func (r *deploymentResource) planCreate(ctx context.Context, plan *model, deploy
 
 // planUpdate plans the server and the weights as wanted; the container is replaced if either differs.
 func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state model, deployment opened, manifest weights.Manifest, diags *diag.Diagnostics) {
-	if !state.Model.Equal(plan.Model) || len(manifest.Files) == 0 {
-		found, err := discover(ctx, deployment)
+	if !state.Model.Equal(plan.Model) || len(manifest.Files) == 0 || renewed(ctx, deployment, manifest, state) {
+		found, err := discover(ctx, deployment, manifest.Files)
 		if err != nil {
 			shared.Unable(diags, path.Root("model"), "plan vllm_deployment "+deployment.spec.Name, err)
 			return
@@ -119,6 +119,18 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 		}
 	}
 	plan.planServer(want, session, replace)
+}
+
+// renewed says that no node has the accepted content of some file any more, as after the model was fetched anew
+// under the same path on all of them.
+func renewed(ctx context.Context, deployment opened, manifest weights.Manifest, state model) bool {
+	for _, element := range state.Weights.Elements() {
+		if object, isObject := element.(types.Object); isObject && object.Attributes()["state"].Equal(types.StringValue(string(weights.Complete))) {
+			return false
+		}
+	}
+	seen, err := look(ctx, deployment, manifest, weights.Quick)
+	return err == nil && weights.Lost(seen.manifest, seen.weights)
 }
 
 // free reports whether a new server would find its name and port free. A head that may stay away

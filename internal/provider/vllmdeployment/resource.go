@@ -162,13 +162,18 @@ func (r *deploymentResource) Update(ctx context.Context, request resource.Update
 		return
 	}
 	if !state.Model.Equal(plan.Model) {
-		manifest = weights.Manifest{} // another model: accept what one node has of it
+		manifest = manifest.Renew() // another model: accept what one node has of it
 	}
 	doing := "reconcile vllm_deployment " + deployment.spec.Name
 	if !shared.MayChange(ctx, deployment.machines, doing, &response.Diagnostics) {
 		return
 	}
 	before, err := look(ctx, deployment, manifest, plan.depth())
+	if err == nil && weights.Lost(before.manifest, before.weights) {
+		if renewed, lost := look(ctx, deployment, manifest.Renew(), plan.depth()); lost == nil {
+			before = renewed // as in the plan
+		}
+	}
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Empty(), doing, err)
 		return

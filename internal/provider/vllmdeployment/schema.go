@@ -38,7 +38,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				Attributes: map[string]schema.Attribute{
 					"path":     schema.StringAttribute{Optional: true, Validators: notEmpty, MarkdownDescription: "Folder of the model, the same on every node, below the cluster's `weights_dir`."},
 					"repo":     schema.StringAttribute{Optional: true, Validators: notEmpty, MarkdownDescription: "Repository, such as `Qwen/Qwen3.5-122B-A10B-FP8`."},
-					"revision": schema.StringAttribute{Optional: true, Validators: notEmpty, MarkdownDescription: "Commit of the repository, 40 hexadecimal digits; a branch would move."},
+					"revision": schema.StringAttribute{Optional: true, Validators: notEmpty, MarkdownDescription: "Commit of the repository, 40 hexadecimal digits; a branch would move. With `path` any word of yours: change it when the folder was renewed on a node, and that content is accepted and brought to the others."},
 				},
 			},
 			"image": schema.StringAttribute{Optional: true, Validators: notEmpty, MarkdownDescription: "Image of the server. Default: the cluster's; both must have the same Ray."},
