@@ -172,6 +172,32 @@ func TestGivenFolder(t *testing.T) {
 			},
 			kind: StartFolder, want: "programs there may not be run: Permission denied",
 		},
+		"open to everybody": {
+			prepare: func(n *node) (string, string) {
+				folder := n.t.TempDir()
+				must(n.t, os.Chmod(folder, 0o777)) //nolint:gosec // It shall be refused.
+				return folder, ""
+			},
+			kind: StartFolder, want: "it belongs to somebody else or everybody may write to it",
+		},
+		"a link to a folder open to everybody": {
+			prepare: func(n *node) (string, string) {
+				folder, link := n.t.TempDir(), filepath.Join(n.t.TempDir(), "link")
+				must(n.t, os.Chmod(folder, 0o777), os.Symlink(folder, link)) //nolint:gosec // It shall be refused.
+				return link, ""
+			},
+			kind: StartFolder, want: "everybody may write to it",
+		},
+		"a link": {prepare: func(n *node) (string, string) {
+			folder, link := n.t.TempDir(), filepath.Join(n.t.TempDir(), "link")
+			must(n.t, os.Symlink(folder, link))
+			return link, folder
+		}},
+		"as /tmp is, where nobody replaces another's file": {prepare: func(n *node) (string, string) {
+			folder := n.t.TempDir()
+			must(n.t, os.Chmod(folder, 0o777|os.ModeSticky)) //nolint:gosec // As /tmp has it.
+			return folder, folder
+		}},
 		"below no home": {
 			prepare: func(n *node) (string, string) { n.home = ""; return "~/agents", "" },
 			kind:    StartFolder, want: "HOME of the login is not set",

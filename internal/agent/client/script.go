@@ -96,8 +96,12 @@ func (f folders) script() string {
 		// safe: in a place of everyone's, only a folder of our own that nobody else can enter is ours.
 		`safe() { if test -h "$1"; then return 1; fi; test -d "$1" && test -O "$1" || return 1; ` +
 		`case $(ls -ld "$1") in drwx------*) return 0;; esac; return 1; }; ` +
+		// guarded: only the user, or root, decides what the names in a folder mean. Whoever else can write to it
+		// could put another program in the place of ours between a look at it and its start.
+		`guarded() { set -- "$1" $(ls -ldn "$1/." 2>/dev/null); case $2 in ????????w[tT]*) ;; ????????w*) return 1;; esac; ` +
+		`test -O "$1" || test "$4" = 0; }; ` +
 		// mine: the program is not somebody else's. In the user's own folders nobody else puts one.
-		`mine() { case $1 in given) test -O "$3" || return 1;; shared) safe "$2" && test -O "$3" || return 1;; esac; }; ` +
+		`mine() { case $1 in given) guarded "$2" && test -O "$3" || return 1;; shared) safe "$2" && test -O "$3" || return 1;; esac; }; ` +
 		`proven() { test -f "$1" && test "$("$1" --sha256 2>/dev/null)" = "$g"; }; ` +
 		`each() { ` + each.String() + `:; }; `
 }
@@ -132,7 +136,8 @@ func uploadScript(f folders, digest, token string, size, skip int) string {
 		`no() { w="${w:+$w; }$f ($*)"; }; ` +
 		`one() { test -z "$d" || return 0; i=$((i+1)); test "$i" -gt ` + fmt.Sprint(skip) + ` || return 0; f=$2; ` +
 		`case $1 in ` +
-		`given) e=$(mkdir -p "$f" 2>&1) || { no $e; return 0; };; ` +
+		`given) e=$(mkdir -p "$f" 2>&1) || { no $e; return 0; }; ` +
+		`guarded "$f" || { no it belongs to somebody else or everybody may write to it; return 0; };; ` +
 		`own) e=$({ mkdir -p "$f" && chmod 700 "$f"; } 2>&1) || { no $e; return 0; };; ` +
 		`shared) if test -e "$f" || test -h "$f"; then :; else e=$(mkdir "$f" 2>&1) || { no $e; return 0; }; fi; ` +
 		`safe "$f" || { no it is not a folder of this user alone; return 0; };; esac; ` +
