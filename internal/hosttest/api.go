@@ -50,7 +50,7 @@ func apiError(w http.ResponseWriter, status int, kind, text string) {
 
 // authenticated guards /v1 by the API key, if the server has one.
 func (a *api) authenticated(next http.Handler) http.Handler {
-	key := a.server.arguments.text(a.server.instance.env("VLLM_API_KEY"), "--api-key")
+	key := a.server.arguments.text(a.server.key, "--api-key")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		open := r.URL.Path == "/health" || r.URL.Path == "/version"
 		if key != "" && !open && r.Header.Get("Authorization") != "Bearer "+key {

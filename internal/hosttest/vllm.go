@@ -27,6 +27,7 @@ type serveProgram struct {
 	told      time.Time // the last waiting line
 	lostAt    time.Time // since when a rank is gone
 	port      int
+	key       string // to the API
 
 	head  *rayNode
 	group *placementGroup
@@ -103,6 +104,12 @@ func (s *serveProgram) stepPlacing(now time.Time) {
 		s.fail("%s", log)
 		return
 	}
+	key, found := c.apiKey()
+	if !found {
+		s.fail("FileNotFoundError: [Errno 2] No such file or directory: '%s'", keyFile)
+		return
+	}
+	s.key = key
 	if !s.follower() && c.host.portTaken(s.port, c) {
 		s.fail("OSError: [Errno 98] Address already in use")
 		return

@@ -137,12 +137,15 @@ func reserved() []struct{ flags, instead string } {
 // secrets are flags that carry one.
 func secrets() map[string]string {
 	return map[string]string{
-		"--api-key":  "Arguments are shown by `ps`, `docker inspect` and vLLM's own log. Put a proxy that asks for the key in front of the server.",
+		"--api-key":  "Arguments are shown by `ps`, `docker inspect` and vLLM's own log. Use api_key, which no plan, state, log or container shows.",
 		"--hf-token": "The server needs no token: it reads the files on its node.",
 	}
 }
 
 func checkArgs(spec Spec, add adder) {
+	if count, _ := flagValue(spec.Args, "--api-server-count", "-asc"); spec.KeyVersion != 0 && count != "" && count != "1" {
+		add("args", "Several API servers cannot have an API key", "Only one process has the key; the others would be open. Write --api-server-count 1, or put a proxy that asks for the key in front of the server.")
+	}
 	for _, arg := range spec.Args {
 		for _, one := range reserved() {
 			for flag := range strings.FieldsSeq(one.flags) {

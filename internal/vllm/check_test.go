@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		"port":                   {args("--port=1"), []string{"args: --port does not belong in args"}, ""},
 		"backend":                {args("--distributed-executor-backend", "mp"), []string{"args: --distributed-executor-backend does not belong in args"}, ""},
 		"nodes":                  {args("--nnodes", "2", "--headless"), []string{"args: --nnodes does not belong in args", "args: --headless does not belong in args"}, ""},
-		"API key":                {args("--api-key", "sesame"), []string{"args: --api-key does not belong in args"}, "a proxy that asks for the key"},
+		"API key":                {args("--api-key", "sesame"), []string{"args: --api-key does not belong in args"}, "Use api_key"},
 		"TLS":                    {args("--ssl-keyfile=/k"), []string{"args: --ssl-keyfile does not belong in args"}, ""},
 		"no port":                {func(s *Spec) { s.Port = 70000 }, []string{"port: 70000 is no port"}, ""},
 		"Ray's port":             {func(s *Spec) { s.Port = 6379 }, []string{"port: Port 6379 is the cluster's own"}, "192.168.200.12:6379"},

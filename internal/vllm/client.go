@@ -38,11 +38,19 @@ func (e *StatusError) Error() string {
 type Client struct {
 	http *http.Client
 	base string
+	key  Key
 }
 
 // NewClient asks the server at an address over a transport: a fleet's machine.
 func NewClient(transport http.RoundTripper, address string) *Client {
 	return &Client{base: "http://" + address, http: &http.Client{Transport: transport}}
+}
+
+// With is the client with an API key.
+func (c *Client) With(key Key) *Client {
+	keyed := *c
+	keyed.key = key
+	return &keyed
 }
 
 // Health is nil if /health answers 200. That is no proof that the server can complete anything.
@@ -105,6 +113,9 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if c.key.text() != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key.text())
+	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func ServeCommand(spec Spec) []string {
 	}
 	command = append(command, "--port", strconv.Itoa(spec.port()), "--tensor-parallel-size", strconv.Itoa(max(spec.TensorParallel, 1)),
 		"--distributed-executor-backend", "ray")
-	return append(command, spec.Args...)
+	return slices.Concat(command, spec.single(), spec.Args)
 }
 
 // servePath is the model's path on the head; while the head's home is unknown it keeps its "~/". A
@@ -111,7 +111,7 @@ func ContainerSpec(spec Spec, node Node) (engine.ContainerSpec, error) {
 		Name:       spec.ContainerName(),
 		Image:      spec.image(),
 		Entrypoint: []string{},
-		Command:    slices.Concat(unset(node.ImageEnv, env), ServeCommand(spec)),
+		Command:    slices.Concat(unset(node.ImageEnv, env), spec.keyed(), ServeCommand(spec)),
 		Env:        env,
 		Mounts: []engine.Mount{
 			{Source: folder, Target: folder, ReadOnly: true},
@@ -127,6 +127,10 @@ func ContainerSpec(spec Spec, node Node) (engine.ContainerSpec, error) {
 			fleet.LabelResource: Resource, fleet.LabelName: spec.Name, fleet.LabelRole: RoleServer,
 			fleet.LabelCluster: spec.Cluster.Name, LabelSession: spec.Cluster.Session,
 		},
+	}
+	if spec.KeyVersion != 0 {
+		container.Mounts = append(container.Mounts, spec.keyMount(node.Facts))
+		container.Labels[LabelKeyVersion] = strconv.FormatInt(spec.KeyVersion, 10)
 	}
 	if node.RayEnv[rayAuth+"TOKEN_PATH"] == ray.TokenPath {
 		container.Mounts = append(container.Mounts, ray.SecretMount(spec.Cluster.Name, node.Facts))

@@ -86,8 +86,11 @@ const logTail = 40
 
 // tail is the end of a log for an error: plain, short, and without secrets: neither the values of secret
 // variables nor what looks like one.
-func tail(log string, env map[string]string) string {
+func tail(log string, env map[string]string, key Key) string {
 	log = diagnose.Plain(log)
+	if key.text() != "" {
+		log = strings.ReplaceAll(log, key.text(), key.String())
+	}
 	for name, value := range env {
 		if identity.CarriesSecret(name) && value != "" {
 			log = strings.ReplaceAll(log, value, "(hidden)")

@@ -78,6 +78,7 @@ type world struct {
 	started    time.Time
 	refuse     error // of Start
 	rayLog     string
+	secrets    map[string]string
 	changed    int
 }
 
@@ -205,6 +206,35 @@ func (f fakeAgent) List(context.Context, agent.ListRequest) (agent.Listing, erro
 func (f fakeAgent) Clean(_ context.Context, folder string) error {
 	f.world.note("clean %s", folder)
 	return nil
+}
+
+func (f fakeAgent) ReadOnly() bool { return false }
+
+func (f fakeAgent) ReadSecret(_ context.Context, name string) (string, bool, error) {
+	value, found := f.world.secrets[name]
+	return value, found, nil
+}
+
+func (f fakeAgent) WriteSecret(_ context.Context, name, value string) error {
+	f.world.note("write %s", name)
+	f.world.keep(name, value)
+	return nil
+}
+
+func (f fakeAgent) RemoveSecret(_ context.Context, name string) error {
+	if _, found := f.world.secrets[name]; found {
+		f.world.note("remove %s", name)
+		delete(f.world.secrets, name)
+	}
+	return nil
+}
+
+// keep puts a secret on the node.
+func (w *world) keep(name, value string) {
+	if w.secrets == nil {
+		w.secrets = map[string]string{}
+	}
+	w.secrets[name] = value
 }
 
 type fakeEngine struct {

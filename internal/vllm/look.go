@@ -68,6 +68,9 @@ func LookServer(ctx context.Context, spec Spec, machines Machines) (Server, erro
 			return Server{}, err
 		}
 		look.imageEnv = image.Env
+		if look.keyGone, err = spec.keyGone(ctx, machine); err != nil {
+			return Server{}, err
+		}
 		look.healthy = container.Status == running && spec.healthy(ctx, machine)
 	}
 	if err := ctx.Err(); err != nil {

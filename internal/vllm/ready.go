@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ type watcher struct {
 // ready waits until the container runs, every rank's node is alive, /health answers, the model is
 // listed and one completion came back.
 func (s *starter) ready(ctx context.Context) error {
-	w := &watcher{starter: s, client: s.spec.client(s.machine)}
+	w := &watcher{starter: s, client: s.spec.client(s.machine).With(s.key)}
 	ticker := time.NewTicker(askEvery)
 	defer ticker.Stop()
 	for {
@@ -139,6 +140,9 @@ func (w *watcher) answers(ctx context.Context) (bool, error) {
 	if err == nil {
 		_, err = w.client.Complete(ctx, w.spec.served(), "Hello", 1)
 	}
+	if err == nil && w.spec.KeyVersion != 0 && !w.guarded(ctx) {
+		return false, w.end(ctx, "it was given an API key, and answers without one: everybody who reaches its port can use it", nil, true)
+	}
 	if err == nil {
 		w.report(fmt.Sprintf("ready after %s", w.waited()))
 		return true, nil
@@ -147,6 +151,13 @@ func (w *watcher) answers(ctx context.Context) (bool, error) {
 		return false, w.exited(ctx, container)
 	}
 	return false, w.end(ctx, "/health is 200, but a completion of one token failed", err, false)
+}
+
+// guarded says that the server refuses a question without the key. What fails otherwise is no proof.
+func (w *watcher) guarded(ctx context.Context) bool {
+	_, err := w.client.With(Key{}).Models(ctx)
+	var answer *StatusError
+	return errors.As(err, &answer) && answer.Status == http.StatusUnauthorized
 }
 
 // exited is the error for a container that ended.
@@ -164,7 +175,7 @@ func (w *watcher) exited(ctx context.Context, container engine.Container) error 
 	evidence.Nodes[w.machine.Host()] = head
 	failure := w.failed(w.step(), fmt.Sprintf("its container %s with exit code %d after %s, while %s", container.Status, container.ExitCode, w.waited(), Phase(w.log)), unread)
 	failure.Finding, _ = w.explain(after, evidence, logs...)
-	failure.Log = tail(w.log, w.spec.Env)
+	failure.Log = tail(w.log, w.spec.Env, w.key)
 	return failure
 }
 
@@ -177,7 +188,7 @@ func (w *watcher) end(ctx context.Context, seen string, cause error, remove bool
 	evidence := w.evidence()
 	logs := w.ranks(after, evidence)
 	failure.Finding, _ = w.explain(after, evidence, logs...)
-	failure.Log = tail(w.log, w.spec.Env)
+	failure.Log = tail(w.log, w.spec.Env, w.key)
 	if remove {
 		if err := w.engine.Remove(after, w.id, stopGrace); err != nil {
 			failure.Err = errors.Join(failure.Err, err)

@@ -3,7 +3,9 @@ package vllm
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
@@ -21,6 +23,8 @@ type found struct {
 	// imageEnv is the environment of the image that the server's container was made from.
 	imageEnv map[string]string
 	healthy  bool
+	// keyGone says that the server's key file is missing.
+	keyGone bool
 }
 
 // container is the one of that name among the node's.
@@ -43,6 +47,7 @@ func serverOf(spec Spec, look found) Server {
 	seen.ContainerID, seen.Image = container.ID, container.Spec.Image
 	seen.Healthy = look.healthy && container.Status == running
 	seen.ClusterSession = container.Spec.Labels[LabelSession]
+	seen.KeyVersion, _ = strconv.ParseInt(container.Spec.Labels[LabelKeyVersion], 10, 64) // 0 without one
 	rayContainer, hasRay := look.container(ray.ContainerName(spec.Cluster.Name))
 	want, err := ContainerSpec(spec, Node{Facts: look.facts, ImageEnv: look.imageEnv, RayEnv: rayContainer.Spec.Env})
 	resolved := err == nil
@@ -58,6 +63,9 @@ func serverOf(spec Spec, look found) Server {
 	}
 	if hasRay && rayContainer.ImageID != container.ImageID {
 		seen.SpecDrift = append(seen.SpecDrift, "server and Ray run different builds of the image")
+	}
+	if look.keyGone {
+		seen.SpecDrift = append(seen.SpecDrift, "the file with the API key is gone (~/"+path.Join(agent.SecretFolder, spec.KeyName())+")")
 	}
 	if resolved {
 		seen.SpecDrift = append(seen.SpecDrift, specDrift(want, container.Spec, look.names(spec, container.Spec))...)
@@ -96,7 +104,7 @@ func isManaged(name string) bool {
 // plan shows it (with "~/" while the home is not known there), else as it is.
 func commandOf(spec Spec, expected, command []string) string {
 	serve := command
-	if len(serve) > 0 && serve[0] == "env" {
+	if len(serve) > 0 && (serve[0] == "env" || serve[0] == "python3") {
 		if at := slices.Index(serve, "vllm"); at > 0 {
 			serve = serve[at:]
 		}
@@ -105,6 +113,16 @@ func commandOf(spec Spec, expected, command []string) string {
 		return container.CommandLine(ServeCommand(spec))
 	}
 	return container.CommandLine(serve)
+}
+
+// before is what stands before `vllm serve`: variables that env(1) takes out, and the program that
+// reads the API key.
+func before(command []string) (unsets, key []string) {
+	unsets = command[:max(0, slices.Index(command, "vllm"))]
+	if at := slices.Index(unsets, "python3"); at >= 0 {
+		return unsets[:at], unsets[at:]
+	}
+	return unsets, nil
 }
 
 // names are the containers' names by id. The id of a Ray container that is gone stands for the
@@ -131,9 +149,13 @@ func specDrift(want, seen engine.ContainerSpec, names map[string]string) []strin
 	if len(seen.Entrypoint) > 0 {
 		drift = append(drift, "server has the entrypoint "+strings.Join(seen.Entrypoint, " "))
 	}
-	unsets := func(command []string) []string { return command[:max(0, slices.Index(command, "vllm"))] }
-	if !slices.Equal(unsets(seen.Command), unsets(want.Command)) {
+	unsets, key := before(want.Command)
+	seenUnsets, seenKey := before(seen.Command)
+	if !slices.Equal(unsets, seenUnsets) {
 		drift = append(drift, "server was started with other variables of the image taken out")
+	}
+	if !slices.Equal(key, seenKey) {
+		drift = append(drift, map[bool]string{true: "server was started with an API key", false: "server was started without the API key"}[len(key) == 0])
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Env)) {
 		if _, set := seen.Env[name]; !set && isManaged(name) {

@@ -39,6 +39,7 @@ type Cluster struct {
 // starter is one start.
 type starter struct {
 	spec    Spec
+	key     Key
 	cluster Cluster
 	report  func(string)
 	machine fleet.Machine
@@ -53,7 +54,7 @@ type starter struct {
 // Start replaces the server and returns when it has answered a completion. The weights must be
 // there. Errors are [*Error], [*TakenError], or those of the layers below. A server that failed is left as it
 // ended, so that its log can be read; one that can never become ready is removed.
-func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, report func(string)) error {
+func Start(ctx context.Context, spec Spec, key Key, machines Machines, cluster Cluster, report func(string)) error {
 	machine, err := machines.of(spec.Cluster.Head().Host)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, r
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	run := &starter{spec: spec, cluster: cluster, report: report, machine: machine, engine: docker, machines: machines}
+	run := &starter{spec: spec, key: key, cluster: cluster, report: report, machine: machine, engine: docker, machines: machines}
 	machine.Changed() // The last look may be older than the copy of the weights.
 	defer machine.Changed()
 	image, err := machine.Image(ctx, spec.image())
@@ -92,6 +93,9 @@ func Start(ctx context.Context, spec Spec, machines Machines, cluster Cluster, r
 	container, err := ContainerSpec(spec, Node{Facts: facts, ImageEnv: image.Env, RayEnv: rayContainer.Spec.Env})
 	if err != nil {
 		return run.failed("prepare the server", "the head cannot run it", err)
+	}
+	if err := run.writeKey(ctx); err != nil {
+		return err
 	}
 	if err := run.clear(ctx, found{facts: facts, containers: containers}); err != nil {
 		return err

@@ -52,7 +52,7 @@ func TestStart(t *testing.T) {
 			return nil
 		}
 		var phases []string
-		if err := Start(t.Context(), guarded(), both(first), cluster, func(phase string) { phases = append(phases, phase) }); err != nil {
+		if err := Start(t.Context(), guarded(), Key{}, both(first), cluster, func(phase string) { phases = append(phases, phase) }); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{
@@ -78,7 +78,7 @@ func TestStartReplaces(t *testing.T) {
 		first.facts.Listening = []int{22, 8000}
 		first.serving(t, guarded(), nil)
 		first.script = []moment{{api: api("qwen", http.StatusOK)}}
-		if err := Start(t.Context(), guarded(), both(first), quiet(), nil); err != nil {
+		if err := Start(t.Context(), guarded(), Key{}, both(first), quiet(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"remove c0003 within 10s", "create vllm-qwen", "start new"}, first.journal); diff != "" {
@@ -175,7 +175,7 @@ func TestStartFails(t *testing.T) {
 					test.prepare(first, &cluster)
 				}
 				began := time.Now()
-				err := Start(t.Context(), guarded(), both(first), cluster, nil)
+				err := Start(t.Context(), guarded(), Key{}, both(first), cluster, nil)
 				var failed *Error
 				if !errors.As(err, &failed) {
 					t.Fatalf("got %v", err)
@@ -208,7 +208,7 @@ func TestStartIsCancelled(t *testing.T) {
 		defer cancel()
 		first := head().onRay()
 		first.script = []moment{{log: "Starting to load model\n"}}
-		if err := Start(ctx, guarded(), both(first), quiet(), nil); !errors.Is(err, context.DeadlineExceeded) {
+		if err := Start(ctx, guarded(), Key{}, both(first), quiet(), nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
 
-// Stop removes the server and unfinished copies of weights; the weights themselves stay. Released
+// Stop removes the server, its API key and unfinished copies of weights; the weights themselves stay. Released
 // asks Ray once whether the GPUs are free; if they are not after a bounded wait, late says so, and
 // the rest is done all the same. Nothing is awaited if there was no server. A container of that name
 // that is not ours is left alone.
@@ -36,6 +36,9 @@ func Stop(ctx context.Context, spec Spec, machines Machines, released func(conte
 		}
 	case err != nil && !errors.Is(err, engine.ErrNotFound):
 		return nil, err
+	}
+	if err := removeKey(ctx, spec, machine); err != nil {
+		return late, err
 	}
 	return late, clean(ctx, spec, machines)
 }

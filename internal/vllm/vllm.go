@@ -38,6 +38,8 @@ type Spec struct {
 	// Args are further arguments of `vllm serve`, Env further variables of the server.
 	Args []string
 	Env  map[string]string
+	// KeyVersion is the version of the API key; 0 is a server that everybody may ask.
+	KeyVersion int64
 }
 
 // ClusterRef is what a deployment knows of its Ray cluster.

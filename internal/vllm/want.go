@@ -30,6 +30,8 @@ type Server struct {
 	// own, empty while that is unknown because the cluster is about to change.
 	ClusterSession string
 	ContainerID    string
+	// KeyVersion is the version of the API key that it was started with; 0 without one.
+	KeyVersion int64
 	// SpecDrift lists further differences (namespaces, mounts, GPUs, managed variables) in words.
 	SpecDrift []string
 	// ExitCode and OOMKilled belong to a container that is not running.
@@ -48,7 +50,7 @@ func Want(spec Spec) Server {
 	}
 	return Server{
 		Host: spec.Cluster.Head().Host, Container: running, Image: spec.image(), Command: container.CommandLine(ServeCommand(spec)),
-		Env: env, Healthy: true, ClusterSession: spec.Cluster.Session,
+		Env: env, Healthy: true, KeyVersion: spec.KeyVersion, ClusterSession: spec.Cluster.Session,
 	}
 }
 
@@ -72,6 +74,9 @@ func Lines(want, seen Server, currentSession string) []string {
 	}
 	if names := container.EnvDiffers(want.Env, seen.Env); len(names) > 0 {
 		add("environment changed by hand (%s)", strings.Join(names, ", "))
+	}
+	if seen.KeyVersion != want.KeyVersion && want.KeyVersion != 0 && seen.KeyVersion != 0 {
+		add("server has version %d of the API key, should have %d", seen.KeyVersion, want.KeyVersion)
 	}
 	for _, one := range seen.SpecDrift {
 		add("%s", one)
@@ -100,6 +105,8 @@ func Decide(want, seen Server) string {
 		return "arguments differ"
 	case len(container.EnvDiffers(want.Env, seen.Env)) > 0:
 		return "environment differs"
+	case seen.KeyVersion != want.KeyVersion:
+		return "version of the API key differs"
 	case len(seen.SpecDrift) > 0:
 		return seen.SpecDrift[0]
 	case want.ClusterSession == "" || seen.ClusterSession != want.ClusterSession:

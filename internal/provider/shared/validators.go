@@ -30,7 +30,7 @@ func (noSecrets) ValidateMap(_ context.Context, request validator.MapRequest, re
 		if identity.CarriesSecret(name) {
 			response.Diagnostics.AddAttributeError(request.Path.AtMapKey(name), name+" does not belong in env",
 				"It carries a secret, and env is stored in state and plan and shown by `docker inspect`. Remove it. "+
-					"Serving needs no token of a hub, for weights are read from the nodes; for an API that asks for a key, put a proxy that does so in front of the server.")
+					"Serving needs no token of a hub, for weights are read from the nodes; for an API that asks for a key, use api_key of vllm_deployment.")
 		}
 	}
 }

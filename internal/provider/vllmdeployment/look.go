@@ -134,7 +134,7 @@ func reconcile(ctx context.Context, deployment opened, manifest weights.Manifest
 	if err != nil || !restart {
 		return manifest, false, err
 	}
-	return manifest, true, vllm.Start(ctx, deployment.spec, deployment.machines, deployment.hooks(), report)
+	return manifest, true, vllm.Start(ctx, deployment.spec, deployment.key, deployment.machines, deployment.hooks(), report)
 }
 
 // hooks are the questions to Ray that the server's life depends on.

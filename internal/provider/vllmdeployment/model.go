@@ -34,6 +34,8 @@ type model struct {
 	Verify         types.String   `tfsdk:"verify"`
 	Args           types.List     `tfsdk:"args"`
 	Env            types.Map      `tfsdk:"env"`
+	APIKey         types.String   `tfsdk:"api_key"`
+	KeyVersion     types.Int64    `tfsdk:"api_key_version"`
 	ID             types.String   `tfsdk:"id"`
 	Endpoint       types.String   `tfsdk:"endpoint"`
 	Drift          types.List     `tfsdk:"drift"`
@@ -80,7 +82,9 @@ type modelRef struct {
 
 // opened is a deployment with its machines.
 type opened struct {
-	spec     vllm.Spec
+	spec vllm.Spec
+	// key is read from the configuration when something is applied: no plan and no state has it.
+	key      vllm.Key
 	machines map[string]fleet.Machine
 	reached  shared.Connections
 	// gpus are what each member offers to Ray, by host; gcsPort is where the GCS listens.
@@ -96,12 +100,12 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	}
 	args, argsKnown := shared.StringsOf(m.Args)
 	env, envKnown := shared.StringMapOf(m.Env)
-	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() {
+	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() || m.KeyVersion.IsUnknown() {
 		return opened{}, false
 	}
 	out := opened{machines: map[string]fleet.Machine{}, reached: shared.Connections{}, gpus: map[string]int{}, spec: vllm.Spec{
 		Name: m.Name.ValueString(), ServedName: m.ServedName.ValueString(), Image: m.Image.ValueString(),
-		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env,
+		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env, KeyVersion: m.KeyVersion.ValueInt64(),
 		Source: weights.Source{Path: source.Path.ValueString(), Repo: source.Repo.ValueString(), Revision: source.Revision.ValueString()},
 		Cluster: vllm.ClusterRef{
 			Name: cluster.Name.ValueString(), Image: cluster.Image.ValueString(), Address: cluster.Address.ValueString(),
@@ -179,7 +183,7 @@ func nameOf(source weights.Source) string {
 var serverTypes = map[string]attr.Type{
 	"host": types.StringType, "container": types.StringType, "container_id": types.StringType, "image": types.StringType,
 	"command": types.StringType, "env": types.MapType{ElemType: types.StringType}, "healthy": types.BoolType, "cluster_session": types.StringType,
-	"differences": types.ListType{ElemType: types.StringType},
+	"differences": types.ListType{ElemType: types.StringType}, "api_key_version": types.Int64Type,
 }
 
 var weightTypes = map[string]attr.Type{"state": types.StringType, "files": types.Int64Type, "bytes": types.Int64Type}

@@ -163,8 +163,16 @@ func (m *model) setServer(server vllm.Server, session, id types.String) {
 		"host": shared.OrNull(server.Host), "container": types.StringValue(server.Container), "container_id": id,
 		"image": shared.OrNull(server.Image), "command": shared.OrNull(server.Command), "env": shared.StringMap(identity.Masked(server.Env)),
 		"healthy": types.BoolValue(server.Healthy), "cluster_session": session,
-		"differences": shared.Strings(server.SpecDrift),
+		"differences": shared.Strings(server.SpecDrift), "api_key_version": versionOf(server.KeyVersion),
 	})
+}
+
+// versionOf is a version of the API key; null without one.
+func versionOf(version int64) types.Int64 {
+	if version == 0 {
+		return types.Int64Null()
+	}
+	return types.Int64Value(version)
 }
 
 // planWeights writes that every member holds the whole manifest.
@@ -183,10 +191,11 @@ func (m model) server() vllm.Server {
 	env, _ := shared.StringMapOf(envMap)
 	list, _ := m.Server.Attributes()["differences"].(types.List)
 	differences, _ := shared.StringsOf(list)
+	version, _ := m.Server.Attributes()["api_key_version"].(types.Int64)
 	return vllm.Server{
 		Host: m.serverText("host"), Container: m.serverText("container"), ContainerID: m.serverText("container_id"),
 		Image: m.serverText("image"), Command: m.serverText("command"), Env: env, Healthy: healthy.ValueBool(),
-		ClusterSession: m.serverText("cluster_session"), SpecDrift: differences,
+		ClusterSession: m.serverText("cluster_session"), SpecDrift: differences, KeyVersion: version.ValueInt64(),
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *deploymentResource) Create(ctx context.Context, request resource.Create
 	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Create, applyTimeout, &response.Diagnostics)
 	defer cancel()
 	deployment, ok := r.open(ctx, plan, &response.Diagnostics)
-	if !ok {
+	if !ok || !deployment.takeKey(ctx, request.Config, &response.Diagnostics) {
 		return
 	}
 	doing := "create vllm_deployment " + deployment.spec.Name
@@ -158,7 +158,7 @@ func (r *deploymentResource) Update(ctx context.Context, request resource.Update
 	ctx, cancel := shared.Limit(ctx, plan.Timeouts.Update, applyTimeout, &response.Diagnostics)
 	defer cancel()
 	deployment, ok := r.open(ctx, plan, &response.Diagnostics)
-	if !ok {
+	if !ok || !deployment.takeKey(ctx, request.Config, &response.Diagnostics) {
 		return
 	}
 	if !state.Model.Equal(plan.Model) {

@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
+	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/int64default"
@@ -62,6 +63,16 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 				Optional: true, ElementType: types.StringType, Validators: []validator.Map{shared.NoSecrets()},
 				MarkdownDescription: "Environment of the server. What names a node's identity (`VLLM_HOST_IP`, …) is set by the provider and refused here, as are secrets.",
 			},
+			"api_key": schema.StringAttribute{
+				Optional: true, Sensitive: true, WriteOnly: true,
+				Validators:          []validator.String{keyValidator{}, stringvalidator.AlsoRequires(path.MatchRoot("api_key_version"))},
+				MarkdownDescription: "Key that every request under `/v1` must bring (`Authorization: Bearer …`). Write-only, from Terraform 1.11 on: no plan, state, log, argument or environment has it. It lies in a file of the head's login user (0600).",
+			},
+			"api_key_version": schema.Int64Attribute{
+				Optional:            true,
+				Validators:          []validator.Int64{int64validator.AtLeast(1), int64validator.AlsoRequires(path.MatchRoot("api_key"))},
+				MarkdownDescription: "Version of `api_key`, which Terraform cannot compare: another number brings the new key, and restarts the server.",
+			},
 			"id":       schema.StringAttribute{Computed: true, MarkdownDescription: "`name@head-host`."},
 			"endpoint": schema.StringAttribute{Computed: true, MarkdownDescription: "Base URL of the API: `http://<head>:<port>/v1`."},
 			"drift": schema.ListAttribute{
@@ -80,6 +91,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 					"env":             schema.MapAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Environment as configured, with what differs. Secret-looking values are masked."},
 					"healthy":         schema.BoolAttribute{Computed: true, MarkdownDescription: "Whether it answers `/health`."},
 					"differences":     schema.ListAttribute{Computed: true, ElementType: types.StringType, MarkdownDescription: "Further differences of the container (mounts, namespaces, GPUs), in words."},
+					"api_key_version": schema.Int64Attribute{Computed: true, MarkdownDescription: "Version of the API key that it was started with."},
 					"cluster_session": schema.StringAttribute{Computed: true, MarkdownDescription: "Session of the cluster that it was started for."},
 				},
 			},
