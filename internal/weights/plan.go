@@ -16,8 +16,7 @@ const chainBatches = 8
 type Copy struct {
 	From, To string
 	Files    []agent.File
-	// Wave orders the copies: those of one wave run together, after the wave before. In a wave a
-	// host sends to at most one host and receives from at most one.
+	// Wave orders the copies of a plan, where all take equally long: those of one wave run together.
 	Wave int
 }
 
@@ -48,24 +47,13 @@ func (e *NoSourceError) Error() string {
 // The error is a [*NoSourceError].
 func Plan(manifest Manifest, listings map[string]agent.Listing, prefer []string) ([]Copy, error) {
 	hosts := ordered(listings, prefer)
-	good := map[string]map[string]bool{} // host, file
 	lost := map[string]map[string]string{}
-	targets := 0
 	for _, host := range hosts {
-		state := Compare(manifest, listings[host])
-		good[host] = map[string]bool{}
-		for _, file := range manifest.Files {
-			if reason, bad := state.Bad[file.Name]; bad {
-				if lost[file.Name] == nil {
-					lost[file.Name] = map[string]string{}
-				}
-				lost[file.Name][host] = reason
-			} else {
-				good[host][file.Name] = true
+		for name, reason := range Compare(manifest, listings[host]).Bad {
+			if lost[name] == nil {
+				lost[name] = map[string]string{}
 			}
-		}
-		if len(state.Bad) > 0 {
-			targets++
+			lost[name][host] = reason
 		}
 	}
 	for name, hostsWithout := range lost {
@@ -76,42 +64,64 @@ func Plan(manifest Manifest, listings map[string]agent.Listing, prefer []string)
 	if len(lost) > 0 {
 		return nil, &NoSourceError{Files: lost}
 	}
-	limit := manifest.Bytes()
-	if targets > 1 {
-		limit /= chainBatches
-	}
+	q := newQueue(manifest, hosts, goodFiles(manifest, listings))
 	var copies []Copy
 	for wave := 0; ; wave++ {
-		next := oneWave(manifest, hosts, good, limit, wave)
+		next := q.ready()
 		if len(next) == 0 {
 			return copies, nil
 		}
 		for _, one := range next {
-			for _, file := range one.Files {
-				good[one.To][file.Name] = true
-			}
+			one.Wave = wave
+			copies = append(copies, one)
 		}
-		copies = append(copies, next...)
+		for _, one := range next {
+			q.done(one, true)
+		}
 	}
 }
 
-// oneWave gives each host that lacks something one source that is still free and has some of it.
-func oneWave(manifest Manifest, hosts []string, good map[string]map[string]bool, limit int64, wave int) []Copy {
-	var copies []Copy
-	sending := map[string]bool{}
-	for _, target := range hosts {
-		for _, source := range hosts {
-			if sending[source] {
-				continue
-			}
-			if files := batch(manifest, good[source], good[target], limit); len(files) > 0 {
-				sending[source] = true
-				copies = append(copies, Copy{From: source, To: target, Files: files, Wave: wave})
-				break
+// goodFiles are the files that each host has as accepted, by host and name.
+func goodFiles(manifest Manifest, listings map[string]agent.Listing) map[string]map[string]bool {
+	good := map[string]map[string]bool{}
+	for host, listing := range listings {
+		good[host] = map[string]bool{}
+		bad := Compare(manifest, listing).Bad
+		for _, file := range manifest.Files {
+			if bad[file.Name] == "" {
+				good[host][file.Name] = true
 			}
 		}
 	}
-	return copies
+	return good
+}
+
+// Route is what one host gets, from whom, before the first byte is sent.
+type Route struct {
+	// From are the hosts that send it, in the order in which they begin.
+	From []string
+	To   string
+	// Files and Bytes that the host lacks.
+	Files int
+	Bytes int64
+}
+
+// Routes sums the copies of a plan by target, sorted by host.
+func Routes(copies []Copy) []Route {
+	byHost := map[string]Route{}
+	for _, one := range copies {
+		route := byHost[one.To]
+		route.To, route.Files, route.Bytes = one.To, route.Files+len(one.Files), route.Bytes+one.Bytes()
+		if !slices.Contains(route.From, one.From) {
+			route.From = append(route.From, one.From)
+		}
+		byHost[one.To] = route
+	}
+	var routes []Route
+	for _, host := range sortedKeys(byHost) {
+		routes = append(routes, byHost[host])
+	}
+	return routes
 }
 
 // batch is what the source has and the target lacks, at least one file, at most about limit bytes.

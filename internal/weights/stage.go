@@ -2,6 +2,7 @@ package weights
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -106,19 +107,18 @@ func Stage(ctx context.Context, manifest Manifest, hosts []Host, report func(Pro
 		return manifest, err
 	}
 	run := stage{hosts: byName, digests: map[string]string{}, meter: newMeter(copies, report)}
-	for wave := 0; wave <= copies[len(copies)-1].Wave; wave++ {
-		if err := run.wave(ctx, copies, wave); err != nil {
-			return manifest, err
-		}
-	}
+	done, failures := run.all(ctx, newQueue(manifest, ordered(listings, prefer), goodFiles(manifest, listings)))
 	manifest.Files = slices.Clone(manifest.Files)
 	for i, file := range manifest.Files {
 		if digest, known := run.digests[file.Name]; known {
 			manifest.Files[i].SHA256 = digest
 		}
 	}
-	manifest = manifest.forget(copies)
-	return run.proof(ctx, manifest, hosts, copies)
+	manifest = manifest.forget(done)
+	if failures != nil {
+		return manifest, failures
+	}
+	return run.proof(ctx, manifest, hosts, done)
 }
 
 // Clean removes unfinished copies of ours from every host. Finished files stay.
@@ -154,37 +154,68 @@ func room(copies []Copy, listings map[string]agent.Listing) error {
 type stage struct {
 	hosts map[string]Host
 	meter *meter
-
-	lock    sync.Mutex
-	digests map[string]string // file, as proved by a receiver
+	// digests are of files, as proved by a receiver.
+	digests map[string]string
 }
 
-// wave runs the copies of one wave together; the first failure ends all.
-func (s *stage) wave(ctx context.Context, copies []Copy, wave int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, one := range copies {
-		if one.Wave != wave {
+// outcome is a copy that ended.
+type outcome struct {
+	Copy
+	digests map[string]string
+	err     error
+}
+
+// all runs copies until every host is complete, or nothing is left to try. A copy that fails is tried from
+// another host, and holds up no copy between others: what ends all is the context alone. The failures are those
+// of the hosts that are not complete at the end.
+func (s *stage) all(ctx context.Context, q *queue) (done []Copy, failures error) {
+	outcomes := make(chan outcome)
+	running := 0
+	failed := map[string][]error{} // target
+	for {
+		if ctx.Err() == nil {
+			for _, one := range q.ready() {
+				running++
+				one.Files = s.withDigests(one.Files)
+				go func() {
+					digests, err := transfer{Copy: one, from: s.hosts[one.From], to: s.hosts[one.To], meter: s.meter}.run(ctx)
+					s.hosts[one.To].Machine.Changed()
+					outcomes <- outcome{one, digests, err}
+				}()
+			}
+		}
+		if running == 0 {
+			break
+		}
+		one := <-outcomes
+		running--
+		maps.Copy(s.digests, one.digests)
+		q.done(one.Copy, one.err == nil)
+		if one.err == nil {
+			done = append(done, one.Copy)
 			continue
 		}
-		group.Go(func() error {
-			// A digest that an earlier hop proved is checked again on this one.
-			one.Files = slices.Clone(one.Files)
-			s.lock.Lock()
-			for i, file := range one.Files {
-				if digest, known := s.digests[file.Name]; known {
-					one.Files[i].SHA256 = digest
-				}
-			}
-			s.lock.Unlock()
-			digests, err := transfer{Copy: one, from: s.hosts[one.From], to: s.hosts[one.To], meter: s.meter}.run(ctx)
-			s.hosts[one.To].Machine.Changed()
-			s.lock.Lock()
-			defer s.lock.Unlock()
-			maps.Copy(s.digests, digests)
-			return err
-		})
+		failed[one.To] = append(failed[one.To], one.err)
+		if codeOf(one.err) == agent.TransferNoSpace {
+			q.spent[one.To] = true
+		}
 	}
-	return group.Wait()
+	var all []error
+	for _, host := range q.incomplete() {
+		all = append(all, failed[host]...)
+	}
+	return done, errors.Join(append(all, context.Cause(ctx))...)
+}
+
+// withDigests has a digest that an earlier copy proved checked again on this one.
+func (s *stage) withDigests(files []agent.File) []agent.File {
+	files = slices.Clone(files)
+	for i, file := range files {
+		if digest, known := s.digests[file.Name]; known {
+			files[i].SHA256 = digest
+		}
+	}
+	return files
 }
 
 // proof looks once more at every host, and remembers what it finds.
