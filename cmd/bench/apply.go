@@ -49,10 +49,7 @@ func (b *bench) apply() contest {
 			what: "terraform apply of cluster and deployment to the first completion; images, weights and agent are on both nodes; no added delay",
 		},
 		baseline: side{
-			name: "by hand", sample: fresh(func(ctx context.Context) error {
-				_, err := b.script(ctx, "up.sh")
-				return err
-			}, false),
+			name: "by hand", sample: b.twice(fresh(b.byHand(), false)),
 			what: "a shell script over OpenSSH in the manner of run_cluster.sh and the playbooks: docker run of Ray, ray status every 2 s, docker exec of vllm serve, curl of /health every 2 s, one completion; without any check and without the blind sleeps of the originals",
 		},
 		floor: side{

@@ -41,17 +41,37 @@ func (b *bench) clusterUp() contest {
 			what: "terraform apply of the cluster alone, to the gate that is passed; images and agent are on both nodes; no added delay",
 		},
 		baseline: side{
-			name: "by hand",
-			sample: fresh(func(ctx context.Context) error {
-				_, err := b.script(ctx, "up.sh", "ray")
-				return err
-			}, b.removeByHand),
+			name: "by hand", sample: b.twice(fresh(b.byHand("ray"), b.removeByHand)),
 			what: "the same nodes by hand: docker run of ray start on the head, then on the worker, over OpenSSH, and ray status every 2 s until both are there",
 		},
 		floor: side{
 			name: "containers at once", sample: fresh(b.startRayAtOnce, b.removeByHand),
 			what: "the same two containers started in the right order over open connections, each as soon as a question every 0.1 s is answered: what Ray needs itself",
 		},
+	}
+}
+
+// byHand is the script of the baseline.
+func (b *bench) byHand(arguments ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := b.script(ctx, "up.sh", arguments...)
+		return err
+	}
+}
+
+// twice takes a sample of the baseline again if it failed: nobody looks after what is made by hand, and a
+// worker that did not join would end the whole run. The time of the failure does not count against it.
+func (b *bench) twice(sample func(context.Context) (float64, error)) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		took, err := sample(ctx)
+		if err == nil || ctx.Err() != nil {
+			return took, err
+		}
+		b.say("by hand, once more, since it failed: %v", err)
+		if err := b.removeByHand(ctx); err != nil {
+			return 0, err
+		}
+		return sample(ctx)
 	}
 }
 

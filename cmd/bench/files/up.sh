@@ -5,12 +5,20 @@
 set -euo pipefail
 on() { ssh -F "$SSH_CONFIG" "$@"; }
 
+# last_words: the ends of both containers' logs, for whoever wonders.
+last_words() {
+  local node
+  for node in "$HEAD" "$WORKER"; do
+    echo "$node: $(on "$node" "docker ps -a --filter name=$HAND --format '{{.Status}}'; docker logs --tail 5 $HAND 2>&1")"
+  done
+}
+
 # until_ok SECONDS WHAT COMMAND...: asks every 2 s.
 until_ok() {
   local end=$((SECONDS + $1)) what=$2
   shift 2
   until "$@" >/dev/null 2>&1; do
-    ((SECONDS < end)) || { echo "gave up waiting for $what" >&2; exit 1; }
+    ((SECONDS < end)) || { echo "gave up waiting for $what" >&2; last_words >&2; exit 1; }
     sleep 2
   done
 }
@@ -29,7 +37,7 @@ healthy() { on "$HEAD" curl -fsS -m 5 -o /dev/null "http://127.0.0.1:$SERVE_PORT
 on "$HEAD" "$(ray_container "$HEAD_ADDRESS" "--head --port=$GCS_PORT --include-dashboard=false")" >/dev/null
 until_ok 120 'Ray on the head' on "$HEAD" docker exec "$HAND" ray status
 on "$WORKER" "$(ray_container "$WORKER_ADDRESS" "--address=$HEAD_ADDRESS:$GCS_PORT")" >/dev/null
-until_ok 120 'two members' members
+until_ok 60 'two members' members
 [[ ${1:-} != ray ]] || exit 0
 on "$HEAD" "docker exec -d $HAND sh -c 'exec vllm serve $MODEL --served-model-name $NAME --port $SERVE_PORT --tensor-parallel-size 2 \
   --distributed-executor-backend ray --enforce-eager --max-model-len 512 >/tmp/vllm.log 2>&1'"
