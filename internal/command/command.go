@@ -10,6 +10,7 @@ import (
 
 	"github.com/spark-stack/terraform-provider-spark/internal/command/agentfile"
 	"github.com/spark-stack/terraform-provider-spark/internal/command/diagnose"
+	"github.com/spark-stack/terraform-provider-spark/internal/command/watch"
 )
 
 // Streams are what a command reads and writes.
@@ -40,6 +41,12 @@ func All() map[string]Command {
 			Summary: "say what saved logs of Ray and vLLM mean",
 			Run: func(ctx context.Context, args []string, streams Streams) int {
 				return diagnose.Run(ctx, args, streams.In, streams.Out, streams.Err)
+			},
+		},
+		"watch": {
+			Summary: "show how far an apply is, in a second terminal",
+			Run: func(ctx context.Context, args []string, streams Streams) int {
+				return watch.Run(ctx, args, streams.Out, streams.Err)
 			},
 		},
 	}

@@ -2,7 +2,6 @@ package weights
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 )
@@ -15,6 +14,21 @@ type Progress struct {
 	Rate float64
 	// ETA is what remains at that rate; 0 while it is not known.
 	ETA time.Duration
+	// Nodes are the hosts that receive, sorted.
+	Nodes []NodeProgress
+	// Event is a sentence about what has just happened, such as that a file is there; empty for a mere count.
+	Event string
+}
+
+// NodeProgress is how far one host is. The numbers are as in Progress.
+type NodeProgress struct {
+	Host string
+	// From is the host that sends to it now; empty if none does. File came last.
+	From, File        string
+	Bytes, Total      int64
+	Files, TotalFiles int
+	Rate              float64
+	ETA               time.Duration
 }
 
 // String is the sentence for a log: "copying weights: 3 of 16 files, 12.3 of 119.0 GB, 1.20 GB/s, 1m29s left".
@@ -45,68 +59,110 @@ type meter struct {
 	report func(Progress)
 
 	lock     sync.Mutex
-	now      Progress
-	ended    int64            // bytes of copies that ended
-	running  map[string]int64 // bytes of copies that run
+	nodes    map[string]*counter // target
+	running  map[string]int64    // bytes of copies that run, by target
+	whole    counter
 	reported time.Time
+}
+
+// counter is a node's share, or the whole.
+type counter struct {
+	NodeProgress
+	ended    int64     // bytes of copies that ended
 	anchor   time.Time // start of the rate's window
 	anchored int64     // bytes at that time
 }
 
 func newMeter(copies []Copy, report func(Progress)) *meter {
-	m := &meter{report: report, running: map[string]int64{}, anchor: time.Now()}
+	m := &meter{report: report, nodes: map[string]*counter{}, running: map[string]int64{}}
+	now := time.Now()
+	m.whole.anchor = now
 	for _, one := range copies {
-		m.now.Total += one.Bytes()
-		m.now.TotalFiles += len(one.Files)
+		node := m.nodes[one.To]
+		if node == nil {
+			node = &counter{NodeProgress: NodeProgress{Host: one.To}, anchor: now}
+			m.nodes[one.To] = node
+		}
+		for _, counted := range []*counter{node, &m.whole} {
+			counted.Total += one.Bytes()
+			counted.TotalFiles += len(one.Files)
+		}
 	}
 	return m
 }
 
-// bytes is the count of one running copy so far.
-func (m *meter) bytes(id string, count int64) {
+// begin tells from whom a host receives now.
+func (m *meter) begin(from, to string) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.running[id] = count
-	m.tell(false)
+	m.nodes[to].From = from
+	m.running[to] = 0
+}
+
+// bytes is the count of the copy that runs to a host, so far.
+func (m *meter) bytes(to string, count int64) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.running[to] = count
+	m.tell(false, "")
 }
 
 // file counts a finished file.
-func (m *meter) file() {
+func (m *meter) file(to, name string) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.now.Files++
-	m.tell(m.now.Files == m.now.TotalFiles)
+	m.whole.Files++
+	m.nodes[to].Files++
+	m.nodes[to].File = name
+	m.tell(m.whole.Files == m.whole.TotalFiles, fmt.Sprintf("%s has %s", to, name))
 }
 
-// finish ends a copy.
-func (m *meter) finish(id string) {
+// finish ends a copy to a host, of which some bytes arrived: what of a failed one lies unfinished is counted by
+// the next one, which goes on from there.
+func (m *meter) finish(to string, arrived int64) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.ended += m.running[id]
-	delete(m.running, id)
+	m.nodes[to].ended += arrived
+	m.nodes[to].From = ""
+	delete(m.running, to)
 }
 
-// tell reports at most once a second, or now.
-func (m *meter) tell(always bool) {
-	total := m.ended
-	for count := range maps.Values(m.running) {
-		total += count
+// tell reports at most once a second, or what happened at once.
+func (m *meter) tell(always bool, event string) {
+	if m.report == nil {
+		return
 	}
-	m.now.Bytes = min(total, m.now.Total)
 	at := time.Now()
-	if m.report == nil || (!always && at.Sub(m.reported) < reportEvery) {
+	if event == "" && !always && at.Sub(m.reported) < reportEvery {
 		return
 	}
 	m.reported = at
-	if passed := at.Sub(m.anchor); passed >= reportEvery {
-		m.now.Rate = float64(m.now.Bytes-m.anchored) / passed.Seconds()
-		m.now.ETA = 0
-		if m.now.Rate > 0 {
-			m.now.ETA = time.Duration(float64(m.now.Total-m.now.Bytes) / m.now.Rate * float64(time.Second))
-		}
-		if passed >= rateWindow {
-			m.anchor, m.anchored = at, m.now.Bytes
-		}
+	m.whole.ended = 0
+	now := Progress{Event: event}
+	for _, host := range sortedKeys(m.nodes) {
+		node := m.nodes[host]
+		node.count(at, m.running[host])
+		m.whole.ended += node.Bytes
+		now.Nodes = append(now.Nodes, node.NodeProgress)
 	}
-	m.report(m.now)
+	m.whole.count(at, 0)
+	now.Bytes, now.Total, now.Files, now.TotalFiles = m.whole.Bytes, m.whole.Total, m.whole.Files, m.whole.TotalFiles
+	now.Rate, now.ETA = m.whole.Rate, m.whole.ETA
+	m.report(now)
+}
+
+// count takes the bytes at a time, and the rate from those of some seconds before.
+func (c *counter) count(at time.Time, running int64) {
+	c.Bytes = min(c.ended+running, c.Total)
+	passed := at.Sub(c.anchor)
+	if passed < reportEvery {
+		return
+	}
+	c.Rate, c.ETA = max(float64(c.Bytes-c.anchored)/passed.Seconds(), 0), 0
+	if c.Rate > 0 {
+		c.ETA = time.Duration(float64(c.Total-c.Bytes) / c.Rate * float64(time.Second))
+	}
+	if passed >= rateWindow {
+		c.anchor, c.anchored = at, c.Bytes
+	}
 }

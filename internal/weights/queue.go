@@ -63,14 +63,13 @@ func (q *queue) ready() []Copy {
 	return copies
 }
 
-// done frees the hosts of a copy. One that failed is not tried again between the two; what of it arrived is
-// seen by the next copy, which goes on from there.
-func (q *queue) done(one Copy, arrived bool) {
+// done frees the hosts of a copy, of which these files arrived. One that failed is not tried again between the
+// two; a file that is there in part is found by the next copy, which goes on from there.
+func (q *queue) done(one Copy, whole bool) {
 	delete(q.sending, one.From)
 	delete(q.receiving, one.To)
-	if !arrived {
+	if !whole {
 		q.failed[[2]string{one.From, one.To}] = true
-		return
 	}
 	for _, file := range one.Files {
 		q.good[one.To][file.Name] = true

@@ -103,12 +103,12 @@ func TestQueue(t *testing.T) {
 	if more := q.ready(); more != nil {
 		t.Errorf("busy hosts: %v", shown(more))
 	}
-	q.done(first[0], false)
+	q.done(Copy{From: "a", To: "c"}, false)
 	second := q.ready()
 	if diff := cmp.Diff([]string{"0 b>c m"}, shown(second)); diff != "" {
 		t.Fatal(diff)
 	}
-	q.done(second[0], false)
+	q.done(Copy{From: "b", To: "c"}, false)
 	if more := q.ready(); more != nil {
 		t.Errorf("tried again: %v", shown(more))
 	}

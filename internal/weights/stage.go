@@ -190,9 +190,12 @@ func (s *stage) all(ctx context.Context, q *queue) (done []Copy, failures error)
 		one := <-outcomes
 		running--
 		maps.Copy(s.digests, one.digests)
-		q.done(one.Copy, one.err == nil)
-		if one.err == nil {
-			done = append(done, one.Copy)
+		part := one.Copy
+		if one.err != nil {
+			part = one.arrived(one.digests)
+		}
+		q.done(part, one.err == nil)
+		if done = append(done, part); one.err == nil {
 			continue
 		}
 		failed[one.To] = append(failed[one.To], one.err)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 )
 
@@ -153,14 +155,26 @@ func TestClean(t *testing.T) {
 func TestMeter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last Progress
-		m := newMeter([]Copy{{Files: []agent.File{{Size: 119e9}}}}, func(p Progress) { last = p })
+		m := newMeter([]Copy{{From: "a", To: "b", Files: []agent.File{{Size: 119e9}}}}, func(p Progress) { last = p })
+		m.begin("a", "b")
 		for second := range 10 {
 			time.Sleep(time.Second)
-			m.bytes("a>b", int64(second+1)*1.2e9)
+			m.bytes("b", int64(second+1)*1.2e9)
 		}
 		want := "copying weights: 0 of 1 files, 12.0 of 119.0 GB, 1.20 GB/s, 1m29s left"
 		if last.String() != want {
 			t.Errorf("got  %s\nwant %s", last, want)
+		}
+		node := NodeProgress{Host: "b", From: "a", Bytes: 12e9, Total: 119e9, TotalFiles: 1, Rate: 1.2e9, ETA: last.ETA}
+		if diff := cmp.Diff([]NodeProgress{node}, last.Nodes); diff != "" {
+			t.Error(diff)
+		}
+		// A copy that fails is counted by what of it is whole; the next one counts what lies there in part.
+		m.finish("b", 0)
+		m.begin("c", "b")
+		time.Sleep(time.Second)
+		if m.bytes("b", 11e9); last.Bytes != 11e9 || last.Rate < 0 {
+			t.Errorf("after a failure: %+v", last)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,10 +83,11 @@ func (t transfer) run(parent context.Context) (map[string]string, error) {
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
-	watch := &watch{digests: map[string]string{}, listening: make(chan string, 1), meter: t.meter, id: t.From + ">" + t.To}
+	watch := &watch{digests: map[string]string{}, listening: make(chan string, 1), meter: t.meter, to: t.To}
 	watch.idle = time.AfterFunc(idleTimeout, func() { cancel(errIdle) })
 	defer watch.idle.Stop()
-	defer t.meter.finish(watch.id)
+	t.meter.begin(t.From, t.To)
+	defer func() { t.meter.finish(t.To, t.arrived(watch.result()).Bytes()) }()
 
 	ends := make(chan end, 2)
 	go func() {
@@ -113,6 +115,12 @@ func (t transfer) run(parent context.Context) (map[string]string, error) {
 		return watch.result(), fail(worst)
 	}
 	return watch.result(), nil
+}
+
+// arrived is the part of the copy whose digests were proved.
+func (c Copy) arrived(digests map[string]string) Copy {
+	c.Files = slices.DeleteFunc(slices.Clone(c.Files), func(file agent.File) bool { return digests[file.Name] == "" })
+	return c
 }
 
 // bothEnds waits for both sides and returns the failure that says most.
@@ -209,7 +217,7 @@ func newSecret() (string, error) {
 
 // watch follows the receiver's events.
 type watch struct {
-	id        string
+	to        string // host
 	listening chan string
 	meter     *meter
 	idle      *time.Timer
@@ -228,13 +236,13 @@ func (w *watch) event(event agent.TransferEvent) {
 		}
 	}
 	if event.Bytes > 0 {
-		w.meter.bytes(w.id, event.Bytes)
+		w.meter.bytes(w.to, event.Bytes)
 	}
 	if event.Finished != nil {
 		w.lock.Lock()
 		w.digests[event.Finished.Name] = event.Finished.SHA256
 		w.lock.Unlock()
-		w.meter.file()
+		w.meter.file(w.to, event.Finished.Name)
 	}
 }
 

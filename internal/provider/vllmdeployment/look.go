@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
-	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
@@ -125,16 +124,17 @@ func checkImage(ctx context.Context, deployment opened) error {
 // reconcile brings the weights to every node, then starts the server if it must. It returns the
 // manifest with the digests that copies proved, and whether the server was touched.
 func reconcile(ctx context.Context, deployment opened, manifest weights.Manifest, restart bool) (accepted weights.Manifest, started bool, err error) {
-	report := shared.Progress(ctx, "vllm_deployment "+deployment.spec.Name)
+	tracker := track(ctx, deployment.spec.Name)
+	defer func() { tracker.End(err) }()
 	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
 	if err != nil {
 		return manifest, false, err
 	}
-	manifest, err = weights.Stage(ctx, manifest, hosts, func(progress weights.Progress) { report(progress.String()) })
+	manifest, err = weights.Stage(ctx, manifest, hosts, tracker.copies)
 	if err != nil || !restart {
 		return manifest, false, err
 	}
-	return manifest, true, vllm.Start(ctx, deployment.spec, deployment.key, deployment.machines, deployment.hooks(), report)
+	return manifest, true, vllm.Start(ctx, deployment.spec, deployment.key, deployment.machines, deployment.hooks(), tracker.phase)
 }
 
 // hooks are the questions to Ray that the server's life depends on.
