@@ -155,7 +155,7 @@ func relayOff(one placed, all []placed) *Finding {
 			}
 			relay := all[at]
 			forward, known := relay.Facts.Sysctls["net.ipv4.ip_forward"]
-			reason := ""
+			var reason string
 			switch {
 			case known && forward == 0:
 				reason = "its kernel forwards nothing (net.ipv4.ip_forward = 0)"

@@ -50,7 +50,7 @@ func (s Source) owners(sockets *sockets, pid int, program string) {
 		return
 	}
 	folder := s.path("/proc", strconv.Itoa(pid), "fd")
-	opened, err := os.Open(folder) //nolint:gosec // Of /proc.
+	opened, err := os.Open(folder)
 	if err != nil {
 		return
 	}
