@@ -116,7 +116,9 @@ func (c *client) begin(command string) (*running, error) {
 	r := &running{client: c, session: session, stderr: &tail{}, ended: make(chan struct{})}
 	session.Stderr = r.stderr
 	var stdout io.Reader
-	if r.stdin, err = session.StdinPipe(); err == nil {
+	stdin, err := session.StdinPipe()
+	if err == nil {
+		r.stdin = &input{inner: stdin}
 		stdout, err = session.StdoutPipe()
 	}
 	if err == nil {
