@@ -152,6 +152,9 @@ func (h *Host) respond(invocation Invocation) (Outcome, bool) {
 	if command := invocation.Command; len(command) == 3 && command[0] == "python3" && strings.Contains(command[2], "importlib.metadata") {
 		return Outcome{Stdout: `{"python": "3.12.3", "ray": "2.53.0", "vllm": "0.17.1"}` + "\n"}, true
 	}
+	if outcome, ok := aboutFlags(invocation.Command); ok {
+		return outcome, true
+	}
 	switch strings.Join(invocation.Command, " ") {
 	case "ray --version":
 		return Outcome{Stdout: "ray, version 2.53.0\n"}, true

@@ -9,7 +9,7 @@ import (
 // flagName is the name of an argument as vLLM's parser reads it: underscores are dashes, a value may
 // follow "=", and a short option may carry its value at once ("-tp2"). Empty for a value.
 func flagName(arg string) string {
-	if short := regexp.MustCompile(`^-(tp|pp|dp|pcp|dcp|asc|n|r)(=?\d*)$`).FindStringSubmatch(arg); short != nil {
+	if short := regexp.MustCompile(`^-(tp|pp|dp|pcp|dcp|asc|dpb|q|n|r)(=?\d*)$`).FindStringSubmatch(arg); short != nil {
 		return "-" + short[1]
 	}
 	if !strings.HasPrefix(arg, "--") || arg == "--" {
@@ -65,12 +65,14 @@ func factor(args []string, names ...string) int {
 }
 
 // dataParallel is the number of replicas of the model.
-func (s Spec) dataParallel() int { return factor(s.Args, "--data-parallel-size", "-dp") }
+func (s Spec) dataParallel() int {
+	return max(s.Options.DataParallel, 1) * factor(s.Args, "--data-parallel-size", "-dp")
+}
 
 // GPUs that the server needs: tensor, pipeline, data and prefill-context parallel ranks.
 func (s Spec) GPUs() int {
 	return max(s.TensorParallel, 1) *
-		factor(s.Args, "--pipeline-parallel-size", "-pp") *
+		max(s.Options.PipelineParallel, 1) * factor(s.Args, "--pipeline-parallel-size", "-pp") *
 		s.dataParallel() *
 		factor(s.Args, "--prefill-context-parallel-size", "-pcp")
 }

@@ -50,6 +50,7 @@ func Check(spec Spec) []Problem {
 	checkPort(spec, add)
 	checkSource(spec, add)
 	checkEnv(spec, add)
+	checkOptions(spec, add)
 	checkArgs(spec, add)
 	return problems
 }

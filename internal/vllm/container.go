@@ -26,11 +26,11 @@ const rayAuth = "RAY_AUTH_"
 func ServeCommand(spec Spec) []string {
 	command := []string{"vllm", "serve", spec.servePath(), "--served-model-name", spec.served()}
 	if _, bound := flagValue(spec.Args, "--host"); !bound {
-		command = append(command, "--host", "0.0.0.0")
+		command = append(command, "--host", spec.bound())
 	}
 	command = append(command, "--port", strconv.Itoa(spec.port()), "--tensor-parallel-size", strconv.Itoa(max(spec.TensorParallel, 1)),
 		"--distributed-executor-backend", "ray")
-	return slices.Concat(command, spec.single(), spec.Args)
+	return slices.Concat(command, spec.Options.arguments(), spec.replicas(), spec.single(), spec.Args)
 }
 
 // servePath is the model's path on the head; while the head's home is unknown it keeps its "~/". A

@@ -35,6 +35,7 @@ type Spec struct {
 	ServedName     string
 	TensorParallel int
 	Port           int
+	Options        Options
 	// Args are further arguments of `vllm serve`, Env further variables of the server.
 	Args []string
 	Env  map[string]string
@@ -108,7 +109,7 @@ func (s Spec) port() int {
 // Listen is where the server is asked from its own node: by loopback, unless args bind it elsewhere.
 func (s Spec) Listen() string {
 	host := "127.0.0.1"
-	if bound, found := flagValue(s.Args, "--host"); found && bound != "0.0.0.0" && bound != "::" && bound != "localhost" {
+	if bound := s.bound(); bound != "0.0.0.0" && bound != "::" && bound != "localhost" {
 		host = bound
 	}
 	return net.JoinHostPort(host, strconv.Itoa(s.port()))

@@ -24,24 +24,25 @@ import (
 
 // model is a vllm_deployment in configuration, plan and state.
 type model struct {
-	Name           types.String   `tfsdk:"name"`
-	Cluster        types.Object   `tfsdk:"cluster"`
-	Model          types.Object   `tfsdk:"model"`
-	Image          types.String   `tfsdk:"image"`
-	TensorParallel types.Int64    `tfsdk:"tensor_parallel_size"`
-	Port           types.Int64    `tfsdk:"port"`
-	ServedName     types.String   `tfsdk:"served_model_name"`
-	Verify         types.String   `tfsdk:"verify"`
-	Args           types.List     `tfsdk:"args"`
-	Env            types.Map      `tfsdk:"env"`
-	APIKey         types.String   `tfsdk:"api_key"`
-	KeyVersion     types.Int64    `tfsdk:"api_key_version"`
-	ID             types.String   `tfsdk:"id"`
-	Endpoint       types.String   `tfsdk:"endpoint"`
-	Drift          types.List     `tfsdk:"drift"`
-	Server         types.Object   `tfsdk:"server"`
-	Weights        types.Map      `tfsdk:"weights"`
-	Timeouts       timeouts.Value `tfsdk:"timeouts"`
+	Name           types.String `tfsdk:"name"`
+	Cluster        types.Object `tfsdk:"cluster"`
+	Model          types.Object `tfsdk:"model"`
+	Image          types.String `tfsdk:"image"`
+	TensorParallel types.Int64  `tfsdk:"tensor_parallel_size"`
+	Port           types.Int64  `tfsdk:"port"`
+	ServedName     types.String `tfsdk:"served_model_name"`
+	Verify         types.String `tfsdk:"verify"`
+	Args           types.List   `tfsdk:"args"`
+	Env            types.Map    `tfsdk:"env"`
+	options
+	APIKey     types.String   `tfsdk:"api_key"`
+	KeyVersion types.Int64    `tfsdk:"api_key_version"`
+	ID         types.String   `tfsdk:"id"`
+	Endpoint   types.String   `tfsdk:"endpoint"`
+	Drift      types.List     `tfsdk:"drift"`
+	Server     types.Object   `tfsdk:"server"`
+	Weights    types.Map      `tfsdk:"weights"`
+	Timeouts   timeouts.Value `tfsdk:"timeouts"`
 }
 
 // depth is how much of the weights a look reads.
@@ -100,12 +101,12 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	}
 	args, argsKnown := shared.StringsOf(m.Args)
 	env, envKnown := shared.StringMapOf(m.Env)
-	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() || m.KeyVersion.IsUnknown() {
+	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() || m.KeyVersion.IsUnknown() || m.options.unknown() {
 		return opened{}, false
 	}
 	out := opened{machines: map[string]fleet.Machine{}, reached: shared.Connections{}, gpus: map[string]int{}, spec: vllm.Spec{
 		Name: m.Name.ValueString(), ServedName: m.ServedName.ValueString(), Image: m.Image.ValueString(),
-		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env, KeyVersion: m.KeyVersion.ValueInt64(),
+		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env, KeyVersion: m.KeyVersion.ValueInt64(), Options: m.options.domain(),
 		Source: weights.Source{Path: source.Path.ValueString(), Repo: source.Repo.ValueString(), Revision: source.Revision.ValueString()},
 		Cluster: vllm.ClusterRef{
 			Name: cluster.Name.ValueString(), Image: cluster.Image.ValueString(), Address: cluster.Address.ValueString(),

@@ -68,7 +68,9 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 	} else {
 		manifest, diags := keptManifest(ctx, request.Private)
 		response.Diagnostics.Append(diags...)
-		r.planUpdate(ctx, &plan, *state, deployment, manifest, &response.Diagnostics)
+		flags, diags := keptFlags(ctx, request.Private)
+		response.Diagnostics.Append(diags...)
+		r.planUpdate(ctx, &plan, *state, deployment, manifest, flags, &response.Diagnostics)
 	}
 	if !response.Diagnostics.HasError() {
 		response.Diagnostics.Append(response.Plan.Set(ctx, &plan)...)
@@ -90,12 +92,15 @@ func (r *deploymentResource) planCreate(ctx context.Context, plan *model, deploy
 		shared.Unable(diags, path.Root("image"), doing, err)
 		return
 	}
+	if _, ok := checkFlags(ctx, deployment, vllm.Flags{}, doing, diags); !ok {
+		return
+	}
 	plan.planServer(vllm.Want(deployment.spec), sessionOf(plan.Cluster), true)
 	plan.planWeights(deployment, manifest)
 }
 
 // planUpdate plans the server and the weights as wanted; the container is replaced if either differs.
-func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state model, deployment opened, manifest weights.Manifest, diags *diag.Diagnostics) {
+func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state model, deployment opened, manifest weights.Manifest, flags vllm.Flags, diags *diag.Diagnostics) {
 	if !state.Model.Equal(plan.Model) || len(manifest.Files) == 0 || renewed(ctx, deployment, manifest, state) {
 		found, err := discover(ctx, deployment, manifest.Files)
 		if err != nil {
@@ -115,6 +120,11 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 	if replace && want.Image != seen.Image {
 		if err := checkImage(ctx, deployment); err != nil {
 			shared.Unable(diags, path.Root("image"), "plan vllm_deployment "+deployment.spec.Name, err)
+			return
+		}
+	}
+	if want.Command != seen.Command || want.Image != seen.Image {
+		if _, ok := checkFlags(ctx, deployment, flags, "plan vllm_deployment "+deployment.spec.Name, diags); !ok {
 			return
 		}
 	}

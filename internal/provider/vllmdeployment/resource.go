@@ -80,6 +80,7 @@ func (r *deploymentResource) Create(ctx context.Context, request resource.Create
 
 // private is where the accepted manifest is kept between runs.
 type private interface {
+	kept
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
@@ -87,6 +88,15 @@ type private interface {
 // that failed half way stores the truth too, but for a create that left no server behind.
 func (r *deploymentResource) apply(ctx context.Context, doing string, plan model, deployment opened, manifest weights.Manifest, restart bool, state *tfsdk.State, keep private, diags *diag.Diagnostics) {
 	fresh := state.Raw.IsNull()
+	known, diagnostics := keptFlags(ctx, keep)
+	diags.Append(diagnostics...)
+	if restart {
+		var ok bool
+		if known, ok = checkFlags(ctx, deployment, known, doing, diags); !ok {
+			return
+		}
+	}
+	diags.Append(keepFlags(ctx, keep, known)...)
 	accepted, started, failed := reconcile(ctx, deployment, manifest, restart)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()

@@ -24,7 +24,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 	response.Schema = schema.Schema{
 		MarkdownDescription: "One model, served by vLLM over all nodes of a Ray cluster. The weights are brought to every node over the fabric and proved, " +
 			"the cluster is asked who its members are, and only then the server starts. It is ready when it has answered a completion.",
-		Attributes: map[string]schema.Attribute{
+		Attributes: shared.With(map[string]schema.Attribute{
 			"name": schema.StringAttribute{
 				Optional: true, Computed: true,
 				MarkdownDescription: "Name of the deployment; its container is `vllm-<name>`. Default: made from the first model's name. Another name replaces the deployment.",
@@ -106,7 +106,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 			},
 			"timeouts": timeouts.Attributes(ctx, timeouts.Opts{Create: true, Update: true, Delete: true,
 				CreateDescription: "Default: 90m, weights included.", UpdateDescription: "Default: 90m, weights included.", DeleteDescription: "Default: 5m."}),
-		},
+		}, optionAttributes()),
 	}
 }
 
