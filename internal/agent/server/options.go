@@ -64,7 +64,7 @@ type Options struct {
 
 	// ConnectTimeout is how long a receiver waits for its sender (and the other way round); 0 means 20 s.
 	ConnectTimeout time.Duration
-	// StallTimeout ends a transfer that makes no progress; 0 means 30 s.
+	// StallTimeout ends a connection of a transfer that makes no progress; 0 means 10 s.
 	StallTimeout time.Duration
 	// LeaveTimeout is how long calls have to end with their session; 0 means 10 s. One that waits for a
 	// file system that hangs does not end, and must not keep the process.

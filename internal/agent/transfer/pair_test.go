@@ -63,6 +63,8 @@ type pair struct {
 	lock               sync.Mutex
 	onBytes            func(bytes int64)
 	receiverEventCount int
+	// through gives the address to connect to instead of the receiver's.
+	through func(target string) string
 }
 
 func newPair(t *testing.T) *pair {
@@ -110,6 +112,9 @@ func (p *pair) run(ctx context.Context, t *testing.T) error {
 	}()
 	select {
 	case target := <-listening:
+		if p.through != nil {
+			target = p.through(target)
+		}
 		p.sendErr = Send(ctx, p.from, agent.SendRequest{Source: "127.0.0.2", Target: target, Secret: p.sendKey, Files: p.sent}, func(agent.TransferEvent) {})
 		return <-done
 	case err := <-done:

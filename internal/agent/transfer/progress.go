@@ -18,11 +18,12 @@ type progress struct {
 	last   time.Time
 }
 
-// add counts bytes, negative ones when a part has to be done again.
-func (p *progress) add(bytes int64) {
+// add counts bytes of a unit, negative ones when a part has to be done again.
+func (p *progress) add(one *unit, bytes int64) {
 	if bytes == 0 {
 		return // the first report shall be of something
 	}
+	one.counted += bytes
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.bytes += bytes

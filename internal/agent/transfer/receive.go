@@ -22,9 +22,12 @@ type receiver struct {
 	address  string
 
 	lock sync.Mutex
-	// waiting are the units that no stream has begun, left how many are not in place.
+	// units are all, waiting those that no stream has begun, left how many are not in place.
+	units   map[string]*unit
 	waiting map[string]*unit
 	left    int
+	// lonely ends the transfer when no sender comes back.
+	lonely *time.Timer
 	// active is the number of proven connections, seen whether there ever was one.
 	active int
 	seen   bool
@@ -51,10 +54,10 @@ func Receive(ctx context.Context, end End, request agent.ReceiveRequest, report 
 	defer root.Close() //nolint:errcheck // Every file in it was synced and closed by then.
 	r := &receiver{
 		end: end, root: root, secret: secret, progress: &progress{report: report},
-		waiting: map[string]*unit{}, left: len(units), ended: make(chan error, 1),
+		units: map[string]*unit{}, waiting: map[string]*unit{}, left: len(units), ended: make(chan error, 1),
 	}
 	for _, one := range units {
-		r.waiting[one.name] = one
+		r.units[one.name], r.waiting[one.name] = one, one
 	}
 	if err := r.space(units); err != nil {
 		return err
@@ -96,6 +99,9 @@ func (r *receiver) run(ctx context.Context, address string) error {
 		_ = listener.Close()
 		streams.Wait()
 		stop()
+		if r.lonely != nil {
+			r.lonely.Stop()
+		}
 	}()
 	r.address = listener.Addr().String()
 	r.progress.listening(r.address)
@@ -169,21 +175,27 @@ func (r *receiver) accepted() {
 	defer r.lock.Unlock()
 	r.active++
 	r.seen = true
+	if r.lonely != nil {
+		r.lonely.Stop()
+	}
 }
 
 // gone counts a proven connection that ended. When the last one ends before all files are in place,
-// so does the transfer.
+// so does the transfer; but one that was lost may be followed by another.
 func (r *receiver) gone(err error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.active--
 	switch {
-	case err != nil:
+	case err != nil && !lost(err):
 		r.finish(err)
-	case r.active == 0 && r.left > 0:
-		r.finish(failed(agent.TransferFailed, "the sender ended with %d files of %s still to come", r.left, r.end.Folder))
-	case r.active == 0:
+	case r.active > 0:
+	case r.left == 0:
 		r.finish(nil)
+	case err != nil:
+		r.lonely = time.AfterFunc(r.end.connectTimeout(), func() { r.finish(err) })
+	default:
+		r.finish(failed(agent.TransferFailed, "the sender ended with %d files of %s still to come", r.left, r.end.Folder))
 	}
 }
 
@@ -197,36 +209,69 @@ func (r *receiver) stream(ctx context.Context, link *link) error {
 		if header.End {
 			return nil
 		}
-		one, err := r.take(header)
+		one, err := r.take(ctx, link, header)
 		if err == nil {
 			err = r.unit(ctx, link, one, header.Modified)
+			r.release(one, err)
 		}
 		if err != nil {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !lost(err) {
 				link.refuse(err)
 			}
 			return err
 		}
-		r.lock.Lock()
-		r.left--
-		r.lock.Unlock()
 	}
 }
 
-// take finds the unit that a header announces.
-func (r *receiver) take(header message) (*unit, error) {
+// take finds the unit that a header announces. A sender that lost its connection may come back before this end
+// has noticed: then the older connection is closed and has to let go first.
+func (r *receiver) take(ctx context.Context, link *link, header message) (*unit, error) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	one, found := r.waiting[header.Name]
-	if !found {
-		return nil, failed(agent.TransferFailed, "the sender offers %q, which was not asked for, or not twice", header.Name)
+	one, known := r.units[header.Name]
+	if !known {
+		return nil, failed(agent.TransferFailed, "the sender offers %q, which was not asked for", header.Name)
 	}
 	if header.Size != one.size {
 		return nil, failed(agent.TransferMismatch, "the source of %s/%s has %d bytes, %d are expected",
 			r.end.Folder, one.name, header.Size, one.size)
 	}
-	delete(r.waiting, header.Name)
+	for one.link != nil {
+		older, done := one.link, one.done
+		r.lock.Unlock()
+		_ = older.conn.Close() // Its stream sees it end.
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		r.lock.Lock()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	if _, waits := r.waiting[one.name]; !waits {
+		r.left++ // It is in place, and the word of it was lost.
+		r.progress.add(one, -one.counted)
+	}
+	delete(r.waiting, one.name)
+	one.link, one.done = link, make(chan struct{})
 	return one, nil
+}
+
+// release ends a stream's hold of a unit, which another one may go on with.
+func (r *receiver) release(one *unit, err error) {
+	if err != nil {
+		r.progress.add(one, -one.counted)
+	}
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if err == nil {
+		r.left--
+	} else {
+		r.waiting[one.name] = one
+	}
+	one.link = nil
+	close(one.done)
 }
 
 // explain classifies a failure of a connection.

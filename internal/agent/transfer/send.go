@@ -65,14 +65,14 @@ func Send(ctx context.Context, end End, request agent.SendRequest, report Report
 		queue <- one
 	}
 	close(queue)
-	return s.run(ctx, cancel, links, queue)
+	return s.run(ctx, cancel, request, links, queue)
 }
 
 // run sends the queue over the links; the first failure ends them all and is the result.
-func (s *sender) run(ctx context.Context, cancel context.CancelCauseFunc, links []*link, queue <-chan *unit) error {
+func (s *sender) run(ctx context.Context, cancel context.CancelCauseFunc, request agent.SendRequest, links []*link, queue <-chan *unit) error {
 	results := make(chan error, len(links))
 	for _, link := range links {
-		go func() { results <- s.stream(ctx, link, queue) }()
+		go func() { results <- s.stream(ctx, &lane{link: link, request: request}, queue) }()
 	}
 	var first error
 	for range links {
@@ -117,20 +117,48 @@ func (s *sender) connect(ctx context.Context, source, target string) (*link, err
 	return nil, failed(agent.TransferConnect, "connect from %s to %s: %w", source, target, err)
 }
 
+// lane is a connection that is replaced when it is lost.
+type lane struct {
+	link    *link
+	request agent.SendRequest
+}
+
 // stream sends units until the queue is empty.
-func (s *sender) stream(ctx context.Context, link *link, queue <-chan *unit) error {
+func (s *sender) stream(ctx context.Context, lane *lane, queue <-chan *unit) error {
+	defer func() { lane.link.close() }()
 	for one := range queue {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := s.unit(ctx, link, one); err != nil {
+		if err := s.deliver(ctx, lane, one); err != nil {
 			return err
 		}
 	}
-	if err := link.send(message{End: true}); err != nil {
+	if err := lane.link.send(message{End: true}); err != nil {
 		return s.end.fail("end the transfer from", "", err)
 	}
 	return nil
+}
+
+// deliver sends one unit, on another connection when this one breaks or stands still: the receiver has kept
+// what arrived. If there is no other, the first failure is the one to tell.
+func (s *sender) deliver(ctx context.Context, lane *lane, one *unit) error {
+	for attempt := 1; ; attempt++ {
+		err := s.unit(ctx, lane.link, one)
+		if err == nil || ctx.Err() != nil || !lost(err) || attempt == tries {
+			return err
+		}
+		if one.counted >= enoughMoved {
+			attempt = 0
+		}
+		s.progress.add(one, -one.counted)
+		lane.link.close()
+		fresh, dialErr := s.connect(ctx, lane.request.Source, lane.request.Target)
+		if dialErr != nil {
+			return err
+		}
+		lane.link = fresh
+	}
 }
 
 // unit sends one content. When it returns nil, the receiver has it in place.
@@ -221,7 +249,7 @@ func (s *sender) resume(ctx context.Context, link *link, one *unit, file *os.Fil
 		offset = 0
 		sum.Reset()
 	}
-	s.progress.add(offset)
+	s.progress.add(one, offset)
 	return offset, link.send(message{From: &offset})
 }
 
@@ -240,7 +268,7 @@ func (s *sender) bytes(ctx context.Context, link *link, one *unit, file *os.File
 			}
 			disk.Evict(file, offset, int64(n))
 			offset += int64(n)
-			s.progress.add(int64(n))
+			s.progress.add(one, int64(n))
 		}
 		if errors.Is(err, io.EOF) && offset < one.size {
 			return sourceError{fmt.Errorf("the file ended at byte %d of %d while it was read", offset, one.size)}
@@ -266,7 +294,7 @@ func (s *sender) explain(link *link, one *unit, err error) error {
 		}
 	}
 	if peer != nil {
-		return &Error{peer.code, "the receiver: " + peer.message, err}
+		return &Error{peer.code, "the receiver: " + peer.message, peer}
 	}
 	return s.end.fail("send", one.name, err)
 }

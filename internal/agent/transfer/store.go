@@ -117,7 +117,7 @@ func (r *receiver) resume(ctx context.Context, link *link, one *unit, file *os.F
 			sum.Reset()
 		}
 	}
-	r.progress.add(from)
+	r.progress.add(one, from)
 	return from, file.Truncate(from)
 }
 
@@ -141,7 +141,7 @@ func (r *receiver) bytes(ctx context.Context, link *link, one *unit, file *os.Fi
 			}
 			offset += int64(filled)
 			behind.Wrote(offset)
-			r.progress.add(int64(filled))
+			r.progress.add(one, int64(filled))
 			filled = 0
 		}
 		if errors.Is(err, io.EOF) && offset < one.size {

@@ -22,10 +22,14 @@ import (
 // The limits, where an End sets none.
 const (
 	defaultConnectTimeout = 20 * time.Second
-	defaultStallTimeout   = 30 * time.Second
+	defaultStallTimeout   = 10 * time.Second
 	// streams is how many connections a transfer uses at most. Digesting and copying cost one core per
 	// 0.7 GB/s on each end; the link carries 12 to 25 GB/s, and a node has 20 cores.
 	streams = 8
+	// tries is how often a file is begun on a new connection after the one before was lost; those that moved
+	// enoughMoved bytes do not count.
+	tries       = 4
+	enoughMoved = 16 << 20
 )
 
 // Report takes a transfer's events, one at a time.
@@ -37,7 +41,7 @@ type End struct {
 	Folder, Real, User string
 	// Free gives the bytes that can still be written at a path.
 	Free func(path string) (int64, error)
-	// ConnectTimeout and StallTimeout replace 20 s and 30 s.
+	// ConnectTimeout and StallTimeout replace 20 s and 10 s.
 	ConnectTimeout, StallTimeout time.Duration
 }
 
@@ -119,6 +123,12 @@ func broken(err error) bool {
 	var network *net.OpError
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) || errors.As(err, &network)
+}
+
+// lost says that a connection broke or stood still, which another connection may not: neither end gave a reason.
+func lost(err error) bool {
+	var peer *peerError
+	return !errors.As(err, &peer) && (errors.Is(err, os.ErrDeadlineExceeded) || broken(err))
 }
 
 // ended prefers the reason of a context to the failure that its end caused.

@@ -231,6 +231,7 @@ func TestResumeOfAnotherFile(t *testing.T) {
 
 func TestSourceCutWhileSending(t *testing.T) {
 	p := newPair(t)
+	p.to.ConnectTimeout = time.Second
 	write(t, p.from.Real, "model", noise(8, 64<<20))
 	p.list(t)
 	var once sync.Once
@@ -258,7 +259,7 @@ func TestStrangersAndSilence(t *testing.T) {
 	write(t, p.from.Real, "model", noise(9, 1000))
 	p.list(t)
 	listening, done := make(chan string, 1), make(chan error, 1)
-	p.to.StallTimeout = 300 * time.Millisecond
+	p.to.StallTimeout, p.to.ConnectTimeout = 300*time.Millisecond, time.Second
 	go func() {
 		done <- Receive(t.Context(), p.to, agent.ReceiveRequest{Address: "127.0.0.3", Secret: secret, Files: p.received}, func(event agent.TransferEvent) {
 			if event.Listening != "" {

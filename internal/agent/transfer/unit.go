@@ -17,6 +17,11 @@ type unit struct {
 	size    int64
 	digest  string
 	entries []agent.File
+	// counted are the bytes that progress has of it: what is lost with a connection is taken back.
+	counted int64
+	// link and done are of the connection that brings it now, at the receiver.
+	link *link
+	done chan struct{}
 }
 
 // plan groups the files of a request. It refuses every name that could lead out of the folder, or
