@@ -16,13 +16,11 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
 )
 
 // maxReply bounds an answer: 1000 dead nodes, which is all that a GCS keeps, are about 1 MB.
 const maxReply = 32 << 20
-
-// clusterHeader tells the agent on the way whose token to put in.
-const clusterHeader = "X-Spark-Ray-Token"
 
 // Transport reaches a GCS over connections that dial opens.
 func Transport(dial Dialer) *http.Transport {
@@ -100,7 +98,7 @@ func (c *Client) call(ctx context.Context, method string, shown Credential) ([]b
 	case shown.Token != "":
 		request.Header.Set("Authorization", "Bearer "+shown.Token)
 	case shown.Cluster != "":
-		request.Header.Set(clusterHeader, shown.Cluster)
+		request.Header.Set(wire.HeaderRayToken, shown.Cluster) // The agent on the way puts it in.
 	}
 	response, err := c.transport.RoundTrip(request)
 	if err != nil {
