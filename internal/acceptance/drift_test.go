@@ -26,23 +26,8 @@ func TestStories(t *testing.T) {
 	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 20 * time.Second}
 	s.ws.Apply()
 	s.ws.Empty()
-	playStories(t, s, append(stories(), story{"famous fault under both executors", bothExecutors}, story{"one connection per node", oneConnection}))
+	playStories(t, s, append(stories(), story{"famous fault under both executors", bothExecutors}, story{"one session per node", oneSession}))
 	s.destroyed(t)
-}
-
-// oneConnection: a plan with all three resources dials each node once.
-func oneConnection(t *testing.T, s stage) {
-	w, ok := s.w.(*memory)
-	if !ok {
-		t.Skip("only the simulated hosts count connections")
-	}
-	before := w.counters()
-	s.ws.Empty()
-	for i, after := range w.counters() {
-		if dialled := after.Connections - before[i].Connections; dialled != 1 {
-			t.Errorf("%s: %d connections for one plan", w.nodes()[i].Name, dialled)
-		}
-	}
 }
 
 // destroyed proves that destroy leaves nothing of ours but the weights.

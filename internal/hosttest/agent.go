@@ -3,6 +3,7 @@ package hosttest
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -29,6 +30,7 @@ func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel, restricted b
 		User:       &agent.User{Name: User, UID: 1000, GID: 1000, Home: h.Home(), Groups: groups},
 		Interfaces: h.interfaces, Routing: h.routing, NvidiaSMI: h.nvidiaSMI, Listening: h.listeningPorts,
 		FreeBytes: h.free, Dial: h.dial, ReadOnly: restricted, DockerSocket: dockerSocket,
+		Asked:      h.asked,
 		Executable: filepath.Join(h.root, h.Home(), ".cache/spark-stack/spark-agent-0123456789ab"),
 	})
 	if err != nil && ctx.Err() == nil {
@@ -44,4 +46,17 @@ func (h *Host) free(string) (int64, error) {
 	h.fleet.mu.Lock()
 	defer h.fleet.mu.Unlock()
 	return h.freeBytes, nil
+}
+
+// Questions are the paths of all that the host's agents were asked so far, in order.
+func (h *Host) Questions() []string {
+	h.fleet.mu.Lock()
+	defer h.fleet.mu.Unlock()
+	return slices.Clone(h.questions)
+}
+
+func (h *Host) asked(path string) {
+	h.fleet.mu.Lock()
+	defer h.fleet.mu.Unlock()
+	h.questions = append(h.questions, path)
 }

@@ -49,6 +49,7 @@ type Host struct {
 	volumes    map[string]storedVolume
 	baseline   map[string]fileMark
 	answers    []shellAnswer
+	questions  []string // that agents were asked
 }
 
 // The address plan: loopback addresses, which need no setup on Linux.

@@ -46,6 +46,9 @@ func (s *server) handler() http.Handler {
 	}
 	engine, program := s.passing(wire.PrefixEngine, s.engine), s.passing(wire.PrefixProgram, s.program)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.options.Asked != nil {
+			s.options.Asked(r.RequestURI)
+		}
 		switch { // before the mux, which would clean the path that the filter is to see
 		case strings.HasPrefix(r.RequestURI, wire.PrefixEngine+"/"):
 			engine.ServeHTTP(w, r)

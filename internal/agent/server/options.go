@@ -48,6 +48,8 @@ type Options struct {
 	FreeBytes func(path string) (int64, error)
 	// Log takes what goes wrong inside the server, such as the trace of a panic; nil drops it.
 	Log io.Writer
+	// Asked is told the path of each question before it is answered; nil tells nobody.
+	Asked func(path string)
 	// Executable is the path of the agent's own file, for Uninstall; empty asks the kernel.
 	Executable string
 
