@@ -53,8 +53,9 @@ func (s *sshServer) exec(ctx context.Context, channel ssh.Channel, command strin
 	sendExit(channel, outcome.ExitCode)
 }
 
+// sendExit leaves the end of the output to the end of the session: HTTP/2 may still write, which the library
+// allows beside Close alone.
 func sendExit(channel ssh.Channel, code int) {
-	_ = channel.CloseWrite()
 	payload := ssh.Marshal(struct{ Status uint32 }{uint32(code)}) //nolint:gosec // Exit codes are 0 to 255.
 	_, _ = channel.SendRequest("exit-status", false, payload)     // The client may be gone.
 }
