@@ -68,7 +68,9 @@ type ReceiveRequest struct {
 	Address string `json:"address"`
 	// Secret authenticates both ends once, 32 random bytes in hex.
 	Secret string `json:"secret"`
-	Files  []File `json:"files"`
+	// Encrypt takes nothing but connections under TLS 1.3, with keys made of the secret.
+	Encrypt bool   `json:"encrypt,omitempty"`
+	Files   []File `json:"files"`
 }
 
 // SendRequest connects to a listener and sends files.
@@ -78,7 +80,9 @@ type SendRequest struct {
 	Source string `json:"source"`
 	Target string `json:"target"`
 	Secret string `json:"secret"`
-	Files  []File `json:"files"`
+	// Encrypt is as in ReceiveRequest.
+	Encrypt bool   `json:"encrypt,omitempty"`
+	Files   []File `json:"files"`
 }
 
 // TransferEvent is one line of a transfer's progress; the stream ends with Done or Error.

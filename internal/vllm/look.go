@@ -117,7 +117,7 @@ func Hosts(ctx context.Context, spec Spec, machines Machines) ([]weights.Host, e
 				return err
 			}
 			place, err := weights.Location(spec.Source, spec.Cluster.WeightsDir, facts.User.Home)
-			hosts[i] = weights.Host{Machine: machine, Address: member.Address, Place: place}
+			hosts[i] = weights.Host{Machine: machine, Address: member.Address, Encrypt: !weights.OnFabric(facts, member.Address), Place: place}
 			return err
 		})
 	}

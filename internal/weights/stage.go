@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -19,7 +20,18 @@ type Host struct {
 	Machine fleet.Machine
 	// Address is the node's identity address: copies listen on it and leave from it.
 	Address string
+	// Encrypt says that others may listen on the address's network: see OnFabric.
+	Encrypt bool
 	Place   Place
+}
+
+// OnFabric says that an address is on an interface of the node's RDMA hardware. Its cable ends at the other
+// nodes or at their switch, and copies over it are not encrypted: cores are what limits them.
+func OnFabric(facts agent.Facts, address string) bool {
+	return slices.ContainsFunc(facts.Interfaces, func(one agent.Interface) bool {
+		has := slices.ContainsFunc(one.Addresses, func(prefix netip.Prefix) bool { return prefix.Addr().String() == address })
+		return has && slices.ContainsFunc(facts.RDMA, func(device agent.RDMADevice) bool { return device.Interface == one.Name })
+	})
 }
 
 // SpaceError says that a copy would not fit; nothing was sent.

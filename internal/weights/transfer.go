@@ -68,6 +68,7 @@ type end struct {
 // the digests of the files that arrived, also beside an error.
 func (t transfer) run(parent context.Context) (map[string]string, error) {
 	address := t.to.Address
+	encrypt := t.from.Encrypt || t.to.Encrypt
 	fail := func(one end) *TransferError { return t.failed(one, address) }
 	secret, err := newSecret()
 	if err != nil {
@@ -91,7 +92,7 @@ func (t transfer) run(parent context.Context) (map[string]string, error) {
 
 	ends := make(chan end, 2)
 	go func() {
-		ends <- end{"receive", target.Receive(ctx, agent.ReceiveRequest{Folder: t.to.Place.Folder, Address: t.to.Address, Secret: secret, Files: t.Files}, watch.event)}
+		ends <- end{"receive", target.Receive(ctx, agent.ReceiveRequest{Folder: t.to.Place.Folder, Address: t.to.Address, Secret: secret, Encrypt: encrypt, Files: t.Files}, watch.event)}
 	}()
 	open := time.NewTimer(listenTimeout)
 	defer open.Stop()
@@ -108,7 +109,7 @@ func (t transfer) run(parent context.Context) (map[string]string, error) {
 		return watch.result(), fail(end{"open listener", cause(ctx, one.err)})
 	}
 	go func() {
-		request := agent.SendRequest{Folder: t.from.Place.Folder, Source: t.from.Address, Target: address, Secret: secret, Files: t.Files}
+		request := agent.SendRequest{Folder: t.from.Place.Folder, Source: t.from.Address, Target: address, Secret: secret, Encrypt: encrypt, Files: t.Files}
 		ends <- end{"send", source.Send(ctx, request, func(agent.TransferEvent) {})}
 	}()
 	if worst := bothEnds(ctx, cancel, ends); worst.err != nil {

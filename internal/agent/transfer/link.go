@@ -133,7 +133,7 @@ func (l *link) refuse(err error) {
 	if l.send(refusal) != nil {
 		return
 	}
-	if tcp, ok := l.conn.(*net.TCPConn); !ok || tcp.CloseWrite() != nil {
+	if half, ok := l.conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		return
 	}
 	if l.conn.SetReadDeadline(time.Now().Add(time.Second)) == nil {

@@ -65,6 +65,7 @@ type pair struct {
 	receiverEventCount int
 	// through gives the address to connect to instead of the receiver's.
 	through func(target string) string
+	encrypt bool
 }
 
 func newPair(t *testing.T) *pair {
@@ -95,7 +96,7 @@ func (p *pair) run(ctx context.Context, t *testing.T) error {
 	defer cancel()
 	listening, done := make(chan string, 1), make(chan error, 1)
 	go func() {
-		done <- Receive(ctx, p.to, agent.ReceiveRequest{Address: "127.0.0.3", Secret: secret, Files: p.received}, func(event agent.TransferEvent) {
+		done <- Receive(ctx, p.to, agent.ReceiveRequest{Address: "127.0.0.3", Secret: secret, Encrypt: p.encrypt, Files: p.received}, func(event agent.TransferEvent) {
 			p.lock.Lock()
 			defer p.lock.Unlock()
 			p.receiverEventCount++
@@ -115,7 +116,7 @@ func (p *pair) run(ctx context.Context, t *testing.T) error {
 		if p.through != nil {
 			target = p.through(target)
 		}
-		p.sendErr = Send(ctx, p.from, agent.SendRequest{Source: "127.0.0.2", Target: target, Secret: p.sendKey, Files: p.sent}, func(agent.TransferEvent) {})
+		p.sendErr = Send(ctx, p.from, agent.SendRequest{Source: "127.0.0.2", Target: target, Secret: p.sendKey, Encrypt: p.encrypt, Files: p.sent}, func(agent.TransferEvent) {})
 		return <-done
 	case err := <-done:
 		return err

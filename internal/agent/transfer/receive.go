@@ -18,6 +18,7 @@ type receiver struct {
 	end      End
 	root     *os.Root
 	secret   []byte
+	encrypt  bool
 	progress *progress
 	address  string
 
@@ -53,7 +54,7 @@ func Receive(ctx context.Context, end End, request agent.ReceiveRequest, report 
 	}
 	defer root.Close() //nolint:errcheck // Every file in it was synced and closed by then.
 	r := &receiver{
-		end: end, root: root, secret: secret, progress: &progress{report: report},
+		end: end, root: root, secret: secret, encrypt: request.Encrypt, progress: &progress{report: report},
 		units: map[string]*unit{}, waiting: map[string]*unit{}, left: len(units), ended: make(chan error, 1),
 	}
 	for _, one := range units {
@@ -151,9 +152,21 @@ func (r *receiver) accept(ctx context.Context, listener net.Listener, streams *s
 
 // serve takes files from one connection. One that proves nothing is a stranger, and closed.
 func (r *receiver) serve(ctx context.Context, conn net.Conn) {
+	if r.encrypt {
+		secured, err := encryptedReceiver(conn, r.secret)
+		if err != nil {
+			_ = conn.Close()
+			r.finish(failed(agent.TransferFailed, "receive on %s: %w", r.address, err))
+			return
+		}
+		conn = secured
+	}
 	link := newLink(ctx, conn, r.end.stallTimeout())
 	defer link.close()
 	err := conn.SetDeadline(time.Now().Add(r.end.connectTimeout()))
+	if err == nil {
+		err = handshake(conn)
+	}
 	if err == nil {
 		link.key, err = proveReceiver(conn, r.secret, r.accepted)
 	}

@@ -54,7 +54,7 @@ func Send(ctx context.Context, end End, request agent.SendRequest, report Report
 		}
 	}()
 	for range min(streams, runtime.NumCPU(), max(1, len(units))) {
-		link, err := s.connect(ctx, request.Source, request.Target)
+		link, err := s.connect(ctx, request)
 		if err != nil {
 			return ended(ctx, err)
 		}
@@ -86,7 +86,8 @@ func (s *sender) run(ctx context.Context, cancel context.CancelCauseFunc, reques
 }
 
 // connect dials from the own address and proves the secret.
-func (s *sender) connect(ctx context.Context, source, target string) (*link, error) {
+func (s *sender) connect(ctx context.Context, request agent.SendRequest) (*link, error) {
+	source, target := request.Source, request.Target
 	dialer := net.Dialer{Timeout: s.end.connectTimeout()}
 	if source != "" {
 		address, err := net.ResolveTCPAddr("tcp", net.JoinHostPort(source, "0"))
@@ -99,8 +100,16 @@ func (s *sender) connect(ctx context.Context, source, target string) (*link, err
 	if err != nil {
 		return nil, failed(agent.TransferConnect, "connect from %s to %s: %w", source, target, err)
 	}
+	if request.Encrypt {
+		if conn, err = encryptedSender(conn, s.secret); err != nil {
+			return nil, failed(agent.TransferFailed, "connect from %s to %s: %w", source, target, err)
+		}
+	}
 	link := newLink(ctx, conn, s.end.stallTimeout())
 	err = conn.SetDeadline(time.Now().Add(s.end.connectTimeout()))
+	if err == nil {
+		err = handshake(conn)
+	}
 	if err == nil {
 		link.key, err = proveSender(conn, s.secret)
 	}
@@ -153,7 +162,7 @@ func (s *sender) deliver(ctx context.Context, lane *lane, one *unit) error {
 		}
 		s.progress.add(one, -one.counted)
 		lane.link.close()
-		fresh, dialErr := s.connect(ctx, lane.request.Source, lane.request.Target)
+		fresh, dialErr := s.connect(ctx, lane.request)
 		if dialErr != nil {
 			return err
 		}
