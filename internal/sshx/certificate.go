@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +48,7 @@ func (ids *identities) certificates(config Config, found settings, names tokens)
 }
 
 func readCertificate(path string) (*ssh.Certificate, error) {
-	content, err := os.ReadFile(path)
+	content, err := readFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

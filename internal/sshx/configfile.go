@@ -54,7 +54,7 @@ const systemConfig = "/etc/ssh/ssh_config"
 // readConfig reads a file with all that it includes. What cannot be read is a warning: ssh_config is
 // an aid, and what is missing of it shows when the connection is made.
 func readConfig(file string, depth int) (directives []directive, warnings []string) {
-	content, err := os.ReadFile(file)
+	content, err := readFile(file, maxFile)
 	if err != nil {
 		return nil, []string{fmt.Sprintf("The SSH configuration is not followed in full: %v", err)}
 	}

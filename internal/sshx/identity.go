@@ -163,7 +163,7 @@ func (ids *identities) addFile(ctx context.Context, file, passphrase string, cer
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(path)
+	content, err := readFile(path, maxFile)
 	if err != nil {
 		// The agent may hold the key of which only the public half is a file.
 		if signer := ids.fromAgent(ctx, readPublicFile(path+".pub")); signer != nil {
@@ -248,7 +248,7 @@ func parsePublic(content []byte) ssh.PublicKey {
 
 // readPublicFile returns nil when there is no usable public key: it is only an aid.
 func readPublicFile(path string) ssh.PublicKey {
-	content, err := os.ReadFile(path)
+	content, err := readFile(path, maxFile)
 	if err != nil {
 		return nil
 	}

@@ -7,8 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -35,12 +33,7 @@ const maxKnownHosts = 64 << 20
 // readKnownHosts reads a file. Lines that are not understood (a key type of a newer OpenSSH, a typing
 // error) are passed over, as ssh does; a file of nothing else is an error.
 func readKnownHosts(path string) ([]knownKey, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	content, err := io.ReadAll(io.LimitReader(file, maxKnownHosts))
-	_ = file.Close() // was only read
+	content, err := readFile(path, maxKnownHosts)
 	if err != nil {
 		return nil, err
 	}

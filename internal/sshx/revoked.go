@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -27,7 +26,7 @@ func revokedKeys(files []string, names tokens) ([]knownKey, error) {
 		if err != nil {
 			return nil, fmt.Errorf("RevokedHostKeys of ssh_config: %w", err)
 		}
-		content, err := os.ReadFile(path)
+		content, err := readFile(path, maxFile)
 		if err != nil {
 			return nil, fmt.Errorf("RevokedHostKeys of ssh_config: %w", err)
 		}
