@@ -115,6 +115,14 @@ func settingMistakes() []mistake {
 			list[len(list)-1].says[0] = "Error: Not an IPv4 address"
 		}
 	}
+	// Nothing in a list is not less of it: a gate that is null would be no gate.
+	for line, says := range map[string]string{"proxy_jump = [null]": "Null List Value", `proxy_jump = ["gate", null]`: "Null List Value", "ignore_drift = [null]": "Null Set Value"} {
+		list = append(list, mistake{name: "node: " + line, edit: node(b, line), says: []string{says, at("spark_node.b"), line}})
+	}
+	for line, says := range map[string]string{"args = [null]": "Null List Value", "env = { NCCL_DEBUG = null }": "Null Map Value"} {
+		list = append(list, mistake{name: "cluster: " + line, edit: cluster(line), says: []string{says, at("ray_cluster.pair"), line}},
+			mistake{name: "deployment: " + line, edit: deployment(line), says: []string{says, at("vllm_deployment.tiny"), line}})
+	}
 	for _, host := range []string{`""`, `"aurora@aurora-1"`, `"aurora-1:22"`, `"[::1]"`, `"-x"`} {
 		list = append(list, mistake{name: "host = " + host, edit: func(c *config) { c.host[b] = host }, says: []string{"Error: Not a host", at("spark_node.b"), "User and port have attributes of their own"}})
 	}

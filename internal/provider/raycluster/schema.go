@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -44,11 +46,11 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 				MarkdownDescription: "The other nodes: `workers = [spark_node.b]`, or `values(spark_node.w)` with `for_each`. Their order means nothing.",
 			},
 			"env": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType, Validators: []validator.Map{shared.NoSecrets()},
+				Optional: true, ElementType: types.StringType, Validators: []validator.Map{mapvalidator.NoNullValues(), shared.NoSecrets()},
 				MarkdownDescription: "Environment of every Ray container, and so of every vLLM worker. What names a node's identity (`VLLM_HOST_IP`, `NCCL_SOCKET_IFNAME`, …) is set by the provider per node and refused here, as are secrets.",
 			},
 			"args": schema.ListAttribute{
-				Optional: true, ElementType: types.StringType,
+				Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.NoNullValues()},
 				MarkdownDescription: "Further arguments of `ray start` on every node.",
 			},
 			"port": schema.Int64Attribute{

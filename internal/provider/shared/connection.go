@@ -140,7 +140,7 @@ func (s Setting) Description(context.Context) string { return "a valid " + s.Nam
 func (s Setting) MarkdownDescription(ctx context.Context) string { return s.Description(ctx) }
 
 func (s Setting) listValidators() []validator.List {
-	return []validator.List{listvalidator.SizeAtLeast(1), listvalidator.ValueStringsAre(s)}
+	return []validator.List{listvalidator.SizeAtLeast(1), listvalidator.NoNullValues(), listvalidator.ValueStringsAre(s)}
 }
 
 // Connections are those of a resource's nodes, by host.

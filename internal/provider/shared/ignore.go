@@ -15,7 +15,7 @@ import (
 func IgnoreDrift(where string, kinds []string) schema.SetAttribute {
 	return schema.SetAttribute{
 		Optional: true, ElementType: types.StringType,
-		Validators: []validator.Set{setvalidator.SizeAtLeast(1), setvalidator.ValueStringsAre(stringvalidator.OneOf(kinds...))},
+		Validators: []validator.Set{setvalidator.SizeAtLeast(1), setvalidator.NoNullValues(), setvalidator.ValueStringsAre(stringvalidator.OneOf(kinds...))},
 		MarkdownDescription: "Kinds of drift to live with: still shown in `" + where + "`, no longer in `drift` and in no plan. " +
 			"Of `" + strings.Join(kinds, "`, `") + "`. (`ignore_changes` of Terraform cannot do this: it looks at the configuration only.)",
 	}

@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-timeouts/resource/timeouts"
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
+	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/stringvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -58,9 +60,9 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 					"`full`: every byte on every node, which also finds bits that rotted on a disk, and takes as long as the disks need.",
 			},
 			"served_model_name": schema.StringAttribute{Optional: true, Computed: true, Validators: notEmpty, MarkdownDescription: "Name of the model in the API. Default: the last part of its repository or path."},
-			"args":              schema.ListAttribute{Optional: true, ElementType: types.StringType, MarkdownDescription: "Further arguments of `vllm serve`. What the other attributes say is refused here."},
+			"args":              schema.ListAttribute{Optional: true, ElementType: types.StringType, Validators: []validator.List{listvalidator.NoNullValues()}, MarkdownDescription: "Further arguments of `vllm serve`. What the other attributes say is refused here."},
 			"env": schema.MapAttribute{
-				Optional: true, ElementType: types.StringType, Validators: []validator.Map{shared.NoSecrets()},
+				Optional: true, ElementType: types.StringType, Validators: []validator.Map{mapvalidator.NoNullValues(), shared.NoSecrets()},
 				MarkdownDescription: "Environment of the server. What names a node's identity (`VLLM_HOST_IP`, …) is set by the provider and refused here, as are secrets.",
 			},
 			"api_key": schema.StringAttribute{
