@@ -30,3 +30,14 @@ func TestPathsOnTheNode(t *testing.T) {
 		})
 	}
 }
+
+// A private key in a wrong place is neither stored nor repeated.
+func TestKeyInAWrongPlace(t *testing.T) {
+	const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n-----END OPENSSH PRIVATE KEY-----\n"
+	for _, setting := range Settings() {
+		got := setting.Problem(key)
+		if setting.Secret != (got == "") || strings.Contains(got, "hunter2") || !setting.Secret && !strings.Contains(got, "private key") {
+			t.Errorf("%s: %q", setting.Name, got)
+		}
+	}
+}

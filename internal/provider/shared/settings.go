@@ -58,6 +58,26 @@ const (
 
 // Settings are all settings, in the order of the documentation.
 func Settings() []Setting {
+	all := settings()
+	for i := range all {
+		if !all[i].Secret {
+			all[i].Problem = noKey(all[i].Problem)
+		}
+	}
+	return all
+}
+
+// noKey refuses a private key in a place that is stored and repeated in messages.
+func noKey(next func(string) string) func(string) string {
+	return func(word string) string {
+		if strings.Contains(word, "PRIVATE KEY-----") {
+			return "Its value is a private key, which belongs into private_key of the provider or SPARK_SSH_PRIVATE_KEY; anything else is stored in the state."
+		}
+		return next(word)
+	}
+}
+
+func settings() []Setting {
 	return []Setting{
 		{Name: "user", Env: "SPARK_SSH_USER", Node: true, Problem: plainWord,
 			What: "SSH user; without root, in the group `docker`.", Default: "what `ssh_config_file` says, then the local user",
