@@ -34,7 +34,7 @@ func configFiles(configFile string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := readFile(path, maxFile); err != nil {
 			return nil, fmt.Errorf("the SSH configuration file: %w", err)
 		}
 		return []string{path}, nil

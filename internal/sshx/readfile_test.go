@@ -34,6 +34,7 @@ func TestOddFiles(t *testing.T) {
 			"key":         {func(c *Config) { c.PrivateKey, c.PrivateKeyFile = "", path }, KeyUnreadable},
 			"certificate": {func(c *Config) { c.CertificateFile = path }, BadCertificate},
 			"known_hosts": {func(c *Config) { c.KnownHostsFiles = []string{path} }, BadSettings},
+			"ssh_config":  {func(c *Config) { c.ConfigFile = path }, BadSettings},
 			"revoked":     {func(c *Config) { c.ConfigFile = writeFile(t, "RevokedHostKeys "+path+"\n") }, BadSettings},
 		} {
 			t.Run(name+" "+filepath.Base(path), func(t *testing.T) {
@@ -46,11 +47,5 @@ func TestOddFiles(t *testing.T) {
 				}
 			})
 		}
-		t.Run("ssh_config "+filepath.Base(path), func(t *testing.T) {
-			_, warnings, err := resolve(t.Context(), query{host: "spark"}, path)
-			if err != nil || len(warnings) != 1 {
-				t.Errorf("%q, %v", warnings, err)
-			}
-		})
 	}
 }
