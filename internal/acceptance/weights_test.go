@@ -59,7 +59,11 @@ func TestWeightsOfTheSameSize(t *testing.T) {
 	renewed := other(accepted)
 	w.fleet.Hosts()[b].WriteFile(shard, renewed)
 	s.ws.Config(config{model: `{ path = "$model_path", revision = "second" }`}.in(w))
-	s.actions(t, s.ws.Drifted(), "vllm_deployment.tiny update")
+	plan = s.ws.Drifted()
+	s.actions(t, plan, "vllm_deployment.tiny update")
+	if route := w.nodes()[b].Host + " -> " + w.nodes()[a].Host + " over "; !strings.Contains(clitest.Unwrap(plan.Text()), route) {
+		t.Errorf("%q is not in the plan:\n%s", route, plan.Text())
+	}
 	s.ws.ApplyPlanned()
 	s.ws.Empty()
 	if !bytes.Equal(read(a), renewed) || !bytes.Equal(read(b), renewed) {

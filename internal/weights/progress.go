@@ -47,6 +47,17 @@ func (p Progress) String() string {
 	return text
 }
 
+// Size is a number of bytes in words, as "119.0 GB", "3.5 MB" or "512 bytes".
+func Size(bytes int64) string {
+	switch {
+	case bytes >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
+	case bytes >= 1e6:
+		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
 const (
 	// reportEvery bounds how often progress is reported.
 	reportEvery = time.Second

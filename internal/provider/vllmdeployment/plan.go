@@ -113,6 +113,9 @@ func (r *deploymentResource) planUpdate(ctx context.Context, plan *model, state 
 	want.ContainerID = seen.ContainerID
 	session := sessionOf(plan.Cluster)
 	plan.planWeights(deployment, manifest)
+	if !state.Weights.Equal(plan.Weights) {
+		announce(ctx, deployment, manifest, diags)
+	}
 	replace := session.IsUnknown() || vllm.Decide(want, seen) != "" || !state.Weights.Equal(plan.Weights)
 	if replace && !r.free(ctx, deployment, diags) {
 		return
