@@ -104,7 +104,7 @@ func (u *unopened) RefusedThere() bool { return u.cause.Code == agent.RefusedEng
 
 // Is says that the user may not use the socket, in the words of package os.
 func (u *unopened) Is(target error) bool {
-	return target == os.ErrPermission && u.cause.Code == agent.RefusedEngineDenied //nolint:errorlint // Is compares sentinels.
+	return target == os.ErrPermission && u.cause.Code == agent.RefusedEngineDenied
 }
 
 // unasked is the agent's word on a question that it does not pass on: the connection is well.

@@ -58,7 +58,7 @@ func socketPair() (near, far net.Conn, err error) {
 	}
 	var conns [2]net.Conn
 	for i, descriptor := range pair {
-		file := os.NewFile(uintptr(descriptor), "socket pair") //nolint:gosec // Descriptors are not negative.
+		file := os.NewFile(uintptr(descriptor), "socket pair")
 		var problem error
 		conns[i], problem = net.FileConn(file)
 		err = errors.Join(err, problem, file.Close())

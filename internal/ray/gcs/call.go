@@ -145,8 +145,8 @@ func message(frame []byte) ([]byte, error) {
 	if len(frame) < 5 || frame[0] != 0 {
 		return nil, notGRPC("the answer has no message, or one that is compressed")
 	}
-	size := uint64(binary.BigEndian.Uint32(frame[1:5]))
-	if size != uint64(len(frame)-5) {
+	size := int64(binary.BigEndian.Uint32(frame[1:5]))
+	if size != int64(len(frame)-5) {
 		return nil, notGRPC("the message has %d of %d bytes", len(frame)-5, size)
 	}
 	return frame[5:], nil
