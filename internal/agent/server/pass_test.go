@@ -33,13 +33,11 @@ type node struct {
 	header http.Header
 	body   string
 	socket string
-	// programs by port.
-	programs map[string]string
 }
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{t: t, socket: filepath.Join(t.TempDir(), "docker.sock"), programs: map[string]string{}}
+	n := &node{t: t, socket: filepath.Join(t.TempDir(), "docker.sock")}
 	n.serve("unix", n.socket, n.engine)
 	return n
 }
