@@ -195,7 +195,7 @@ func TestGivenFolder(t *testing.T) {
 		}},
 		"as /tmp is, where nobody replaces another's file": {prepare: func(n *node) (string, string) {
 			folder := n.t.TempDir()
-			must(n.t, os.Chmod(folder, 0o777|os.ModeSticky)) //nolint:gosec // As /tmp has it.
+			must(n.t, os.Chmod(folder, 0o777|os.ModeSticky))
 			return folder, folder
 		}},
 		"below no home": {
