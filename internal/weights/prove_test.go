@@ -12,8 +12,8 @@ import (
 
 // TestProve walks one file on two hosts through what may happen to it.
 func TestProve(t *testing.T) {
-	file := func(stamp, print string) agent.File {
-		return agent.File{Name: "m", Size: 10, Stamp: stamp, Fingerprint: print}
+	file := func(stamp, sample string) agent.File {
+		return agent.File{Name: "m", Size: 10, Stamp: stamp, Fingerprint: sample}
 	}
 	type of map[string]string
 	tests := map[string]struct {

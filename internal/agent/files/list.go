@@ -70,7 +70,7 @@ func List(ctx context.Context, real, folder string, request agent.ListRequest) (
 	if err := w.folder(below, below, nil); err != nil {
 		return listing, fmt.Errorf("list %s: %w", path.Join(folder, below), err)
 	}
-	if err := w.look(); err != nil {
+	if err := w.look(ctx); err != nil {
 		return listing, fmt.Errorf("list %s: %w", path.Join(folder, below), err)
 	}
 	slices.SortFunc(listing.Files, func(a, b agent.File) int { return cmp.Compare(a.Name, b.Name) })
@@ -196,9 +196,9 @@ func (w *walker) add(file agent.File) {
 }
 
 // look looks into all files, some at once.
-func (w *walker) look() error {
+func (w *walker) look(ctx context.Context) error {
 	var lock sync.Mutex
-	group, ctx := errgroup.WithContext(w.ctx)
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers)
 	for _, one := range w.looks {
 		group.Go(func() error {

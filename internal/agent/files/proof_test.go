@@ -83,14 +83,14 @@ func TestStampAndFingerprint(t *testing.T) {
 func TestFingerprintOfSmallFilesIsOfAllOfThem(t *testing.T) {
 	seen := map[string]string{}
 	for _, content := range []string{"", "a", "b", strings.Repeat("a", wholeBelow), strings.Repeat("a", wholeBelow-1) + "b", strings.Repeat("a", wholeBelow+1)} {
-		print, err := Fingerprint(strings.NewReader(content), int64(len(content)))
+		sample, err := Fingerprint(strings.NewReader(content), int64(len(content)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, found := seen[print]; found {
+		if other, found := seen[sample]; found {
 			t.Errorf("contents of %d and %d bytes are alike", len(other), len(content))
 		}
-		seen[print] = content
+		seen[sample] = content
 	}
 	if _, err := Fingerprint(strings.NewReader("short"), 6); err == nil {
 		t.Error("a file that ends early has a fingerprint")
