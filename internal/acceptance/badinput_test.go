@@ -116,7 +116,7 @@ func declarationMistakes() []mistake {
 		{name: "managed argument of Ray", edit: cluster(`args = ["--node-ip-address=1.2.3.4"]`),
 			says: []string{"Error: Managed argument in args", at("ray_cluster.pair"), "--node-ip-address"}},
 		{name: "key as an argument", edit: deployment(`args = ["--api-key", "x"]`),
-			says: []string{"Error: --api-key does not belong in args", at("vllm_deployment.tiny"), "proxy"}},
+			says: []string{"Error: --api-key does not belong in args", at("vllm_deployment.tiny"), "Use api_key"}},
 		{name: "port of Ray for the server", edit: deployment("port = 6379"),
 			says: []string{"Error: Port 6379 is the cluster's own", at("vllm_deployment.tiny")}},
 	}

@@ -35,6 +35,20 @@ func milestones() []milestone {
 	}
 }
 
+// longestLine bounds a line of the log in a report, in bytes.
+const longestLine = 200
+
+// lastLine is the last line of the log that says something, without the secrets that it may show.
+func lastLine(log string) string {
+	lines := strings.Split(strings.TrimSpace(diagnose.Plain(log)), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if line := strings.TrimSpace(lines[i]); line != "" {
+			return strings.ToValidUTF8(diagnose.Mask(line[:min(len(line), longestLine)]), "")
+		}
+	}
+	return ""
+}
+
 // Phase says how far a start is, from the end of the server's log.
 func Phase(log string) string {
 	log = diagnose.Plain(log)

@@ -28,6 +28,8 @@ type watcher struct {
 	*starter
 	client *Client
 	phase  string
+	// told is when the last line was reported.
+	told time.Time
 	// log as of the last look, and what it says; it is read anew only when it has grown.
 	log     string
 	judged  string
@@ -40,12 +42,17 @@ type watcher struct {
 // listed and one completion came back.
 func (s *starter) ready(ctx context.Context) error {
 	w := &watcher{starter: s, client: s.spec.client(s.machine).With(s.key)}
-	ticker := time.NewTicker(askEvery)
+	ticker := time.NewTicker(healthEvery)
 	defer ticker.Stop()
+	var looked time.Time
 	for {
-		done, err := w.look(ctx)
-		if done || err != nil {
-			return err
+		// A server that has just become healthy is looked at whole, as is one every now and then.
+		if time.Since(looked) >= askEvery || w.client.Health(ctx) == nil {
+			looked = time.Now()
+			done, err := w.look(ctx)
+			if done || err != nil {
+				return err
+			}
 		}
 		select {
 		case <-ticker.C:
@@ -87,14 +94,16 @@ func (w *watcher) look(ctx context.Context) (done bool, err error) {
 	return false, nil // It listens when the model is loaded.
 }
 
-// tell reports a new phase.
+// tell reports a new phase and, while there is none, from time to time what the log said last.
 func (w *watcher) tell() {
-	if w.log == w.judged && w.phase != "" {
+	if phase := Phase(w.log); phase != w.phase {
+		w.phase, w.told = phase, time.Now()
+		w.report(fmt.Sprintf("%s (%s)", phase, w.waited()))
 		return
 	}
-	if phase := Phase(w.log); phase != w.phase {
-		w.phase = phase
-		w.report(fmt.Sprintf("%s (%s)", phase, w.waited()))
+	if line := lastLine(w.log); line != "" && time.Since(w.told) >= tellEvery {
+		w.told = time.Now()
+		w.report(fmt.Sprintf("still %s (%s): %s", w.phase, w.waited(), line))
 	}
 }
 
@@ -138,7 +147,7 @@ func (w *watcher) answers(ctx context.Context) (bool, error) {
 		return false, w.end(ctx, fmt.Sprintf("it serves %s and not %s", strings.Join(names, ", "), w.spec.served()), nil, false)
 	}
 	if err == nil {
-		_, err = w.client.Complete(ctx, w.spec.served(), "Hello", 1)
+		err = w.client.Proof(ctx, w.spec.served())
 	}
 	if err == nil && w.spec.KeyVersion != 0 && !w.guarded(ctx) {
 		return false, w.end(ctx, "it was given an API key, and answers without one: everybody who reaches its port can use it", nil, true)
@@ -150,7 +159,7 @@ func (w *watcher) answers(ctx context.Context) (bool, error) {
 	if container, gone := w.engine.Container(ctx, w.id); gone == nil && container.Status != running {
 		return false, w.exited(ctx, container)
 	}
-	return false, w.end(ctx, "/health is 200, but a completion of one token failed", err, false)
+	return false, w.end(ctx, "/health is 200, but a first completion failed", err, false)
 }
 
 // guarded says that the server refuses a question without the key. What fails otherwise is no proof.

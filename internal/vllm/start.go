@@ -19,10 +19,16 @@ const (
 	gateLimit = time.Minute
 	// releaseLimit bounds the same wait when nothing shall follow.
 	releaseLimit = 30 * time.Second
-	// startLimit bounds a start, beside the caller's own deadline. 100 GB from a slow disk take half of it.
-	startLimit = time.Hour
-	// askEvery is the pause between questions to a starting server.
-	askEvery = 2 * time.Second
+	// loadBase and loadRate, in bytes a second, bound a start: kernels that are compiled at first took 17
+	// minutes, and a slow disk gives some 100 MB/s.
+	loadBase = 30 * time.Minute
+	loadRate = 50e6
+	// askEvery is the pause between whole looks at a starting server, healthEvery between questions
+	// whether it listens, which cost a round trip.
+	askEvery    = 2 * time.Second
+	healthEvery = 250 * time.Millisecond
+	// tellEvery is the pause between reports of the same phase.
+	tellEvery = 30 * time.Second
 )
 
 // Cluster is what a server's life asks of its Ray cluster. Each question is asked once a call.
@@ -34,6 +40,11 @@ type Cluster struct {
 	Alive func(context.Context) error
 	// Addresses are those by which Ray knows its living nodes; it may be nil.
 	Addresses func(context.Context) ([]string, error)
+}
+
+// LoadLimit bounds a start by the bytes of weights that must be read.
+func LoadLimit(bytes int64) time.Duration {
+	return loadBase + time.Duration(float64(bytes)/loadRate*float64(time.Second))
 }
 
 // starter is one start.
@@ -66,7 +77,11 @@ func Start(ctx context.Context, spec Spec, key Key, machines Machines, cluster C
 	if report == nil {
 		report = func(string) {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	limit := spec.StartLimit
+	if limit == 0 {
+		limit = LoadLimit(0)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	run := &starter{spec: spec, key: key, cluster: cluster, report: report, machine: machine, engine: docker, machines: machines}
 	machine.Changed() // The last look may be older than the copy of the weights.
@@ -102,7 +117,7 @@ func Start(ctx context.Context, spec Spec, key Key, machines Machines, cluster C
 	}
 	report("waiting for free GPUs")
 	if err := poll(ctx, gateLimit, cluster.Gate); err != nil {
-		return run.failed("ask the Ray cluster", "it is not ready for a server", err)
+		return run.failed("ask the Ray cluster", spec.gated(containers), err)
 	}
 	report("starting container " + container.Name)
 	if err := run.create(ctx, container); err != nil {

@@ -135,7 +135,7 @@ func TestStartFails(t *testing.T) {
 		},
 		"healthy, but no completion": {
 			script: []moment{{log: "Application startup complete.\n", api: api("qwen", http.StatusInternalServerError)}},
-			says:   []string{"/health is 200, but a completion", "/v1/completions answered 500: EngineCore encountered an issue."}, last: "start new",
+			says:   []string{"/health is 200, but a first completion failed", "/v1/completions answered 500: EngineCore encountered an issue."}, last: "start new",
 		},
 		"another model": {
 			script: []moment{{api: api("llama", http.StatusOK)}},
@@ -143,7 +143,7 @@ func TestStartFails(t *testing.T) {
 		},
 		"never ready": {
 			script: []moment{{log: "Starting to load model\n"}},
-			says:   []string{"it was not ready after 1h0m0s, while loading the model", "deadline exceeded"}, last: "start new",
+			says:   []string{"it was not ready after 30m0s, while loading the model", "deadline exceeded"}, last: "start new",
 		},
 		"GPUs stay taken": {
 			prepare: func(_ *world, c *Cluster) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
@@ -41,6 +42,8 @@ type Spec struct {
 	Env  map[string]string
 	// KeyVersion is the version of the API key; 0 is a server that everybody may ask.
 	KeyVersion int64
+	// StartLimit bounds a start, beside the caller's own deadline; 0 is that of a model without bytes.
+	StartLimit time.Duration
 }
 
 // ClusterRef is what a deployment knows of its Ray cluster.

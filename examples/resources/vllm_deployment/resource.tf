@@ -16,7 +16,18 @@ resource "vllm_deployment" "chat" {
   cluster              = ray_cluster.pair
   model                = { path = "/home/aurora/models/qwen3.5-122b-fp8" }
   tensor_parallel_size = 2
-  args                 = ["--max-model-len", "32768"]
+  max_model_len        = 32768
+  reasoning_parser     = "qwen3"
+  args                 = ["--enable-prefix-caching"] # whatever has no attribute of its own
+
+  api_key         = var.api_key # write-only: in no state and no plan
+  api_key_version = 1           # another number brings a new key
+}
+
+variable "api_key" {
+  type      = string
+  ephemeral = true
+  sensitive = true
 }
 
 output "endpoint" {

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-log/tflog"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/vllm"
 )
 
 // Data is what Configure hands to the resources.
@@ -19,6 +20,8 @@ type Data struct {
 	KeepUnreachable bool
 	// Nodes are those that were planned so far.
 	Nodes Nodes
+	// Servers are what those that were planned so far take of each cluster.
+	Servers vllm.Bookings
 }
 
 // Progress reports a phase of a long act through the log.

@@ -134,6 +134,9 @@ func reconcile(ctx context.Context, deployment opened, manifest weights.Manifest
 	if err != nil || !restart {
 		return manifest, false, err
 	}
+	if deployment.spec.StartLimit == 0 {
+		deployment.spec.StartLimit = vllm.LoadLimit(manifest.Bytes())
+	}
 	return manifest, true, vllm.Start(ctx, deployment.spec, deployment.key, deployment.machines, deployment.hooks(), tracker.phase)
 }
 

@@ -52,6 +52,9 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 	plan.Name, plan.ServedName = types.StringValue(spec.Name), types.StringValue(spec.ServedName)
 	plan.TensorParallel = types.Int64Value(int64(spec.TensorParallel))
 	report(&response.Diagnostics, vllm.Check(spec))
+	if !response.Diagnostics.HasError() {
+		report(&response.Diagnostics, r.Data.Servers.Book(spec))
+	}
 	if response.Diagnostics.HasError() {
 		return
 	}

@@ -25,6 +25,8 @@ const TypeName = "vllm_deployment"
 const (
 	applyTimeout  = 90 * time.Minute
 	deleteTimeout = 5 * time.Minute
+	// ownLimit is no limit: the time limits of the configuration are nearer.
+	ownLimit = 24 * time.Hour
 	// lastLook bounds the look that saves the truth after a failed or cancelled act.
 	lastLook = 15 * time.Second
 )
@@ -97,6 +99,9 @@ func (r *deploymentResource) apply(ctx context.Context, doing string, plan model
 		}
 	}
 	diags.Append(keepFlags(ctx, keep, known)...)
+	if !plan.Timeouts.IsNull() {
+		deployment.spec.StartLimit = ownLimit
+	}
 	accepted, started, failed := reconcile(ctx, deployment, manifest, restart)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 	defer cancel()
