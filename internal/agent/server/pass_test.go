@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -335,6 +336,38 @@ func TestEngineThatIsNotThere(t *testing.T) {
 		}
 		_, err := start(t, options).Containers(t.Context(), agent.ContainersRequest{Socket: gone})
 		if codeOf(err) != test.code || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whoever has an account on the node may listen on a port of it, and shall not be given the token there.
+func TestTokenForStrangers(t *testing.T) {
+	n := newNode(t)
+	address := n.serve("tcp", "127.0.0.1:0", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		uid    int
+		port   int
+		passes bool
+	}{
+		"a GCS of root":     {0, number, true},
+		"of the login user": {os.Getuid(), number, true},
+		"of a stranger":     {os.Getuid() + 4711, number, false},
+		"of nobody":         {0, number ^ 1, false},
+	} {
+		line := fmt.Sprintf("0: 0100007F:%04X 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %d 0 77 1\n", test.port, test.uid)
+		helper := start(t, server.Options{ReadOnly: true, PathRoot: t.TempDir(), Listeners: func() (string, error) { return line, nil }})
+		request := raw(t, http.MethodPost, "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo", "")
+		request.Header.Set(wire.HeaderRayToken, "pair")
+		if _, err := askProgram(helper, address, request); (err == nil) != test.passes {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/filter"
@@ -43,7 +44,7 @@ func (s *server) program(r *http.Request, rest string) (passed, error) {
 	if protocol == filter.GRPC {
 		request.Header.Set("Content-Type", "application/grpc")
 		request.Header.Set("Te", "trailers")
-		if err := s.authorize(r.Context(), request, r.Header); err != nil {
+		if err := s.authorize(r.Context(), request, target, r.Header); err != nil {
 			return passed{}, err
 		}
 	}
@@ -55,10 +56,14 @@ func (s *server) program(r *http.Request, rest string) (passed, error) {
 }
 
 // authorize hands on the token of Ray that the client sent, or puts in that of the cluster it names: a
-// client that may only look does not see the node's secrets.
-func (s *server) authorize(ctx context.Context, request *http.Request, asked http.Header) error {
+// client that may only look does not see the node's secrets. For the same reason only a listener of root,
+// as the GCS in its container is, or of the login user gets the node's token: anybody may listen on a port.
+func (s *server) authorize(ctx context.Context, request *http.Request, target netip.AddrPort, asked http.Header) error {
 	token := asked.Get("Authorization")
 	if cluster := asked.Get(wire.HeaderRayToken); cluster != "" {
+		if err := s.options.trustListener(target); err != nil {
+			return err
+		}
 		secret, err := s.readSecret(ctx, wire.SecretRequest{Name: "ray/" + cluster + "/auth_token"})
 		if err != nil {
 			return err
