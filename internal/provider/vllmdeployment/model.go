@@ -101,12 +101,12 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	}
 	args, argsKnown := shared.StringsOf(m.Args)
 	env, envKnown := shared.StringMapOf(m.Env)
-	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() || m.KeyVersion.IsUnknown() || m.options.unknown() {
+	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() || m.KeyVersion.IsUnknown() || m.undecided() {
 		return opened{}, false
 	}
 	out := opened{machines: map[string]fleet.Machine{}, reached: shared.Connections{}, gpus: map[string]int{}, spec: vllm.Spec{
 		Name: m.Name.ValueString(), ServedName: m.ServedName.ValueString(), Image: m.Image.ValueString(),
-		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env, KeyVersion: m.KeyVersion.ValueInt64(), Options: m.options.domain(),
+		TensorParallel: int(m.TensorParallel.ValueInt64()), Port: int(m.Port.ValueInt64()), Args: args, Env: env, KeyVersion: m.KeyVersion.ValueInt64(), Options: m.chosen(),
 		Source: weights.Source{Path: source.Path.ValueString(), Repo: source.Repo.ValueString(), Revision: source.Revision.ValueString()},
 		Cluster: vllm.ClusterRef{
 			Name: cluster.Name.ValueString(), Image: cluster.Image.ValueString(), Address: cluster.Address.ValueString(),

@@ -27,8 +27,8 @@ type options struct {
 	SpeculativeConfig    types.String  `tfsdk:"speculative_config"`
 }
 
-// unknown says that one of them is not known yet.
-func (o options) unknown() bool {
+// undecided says that one of them is not known yet.
+func (o options) undecided() bool {
 	for _, one := range []interface{ IsUnknown() bool }{
 		o.PipelineParallel, o.DataParallel, o.Host, o.MaxModelLen, o.GPUMemoryUtilization, o.KVCacheMemoryBytes, o.Quantization,
 		o.DType, o.ReasoningParser, o.ToolCallParser, o.AutoToolChoice, o.SpeculativeConfig,
@@ -40,8 +40,8 @@ func (o options) unknown() bool {
 	return false
 }
 
-// domain converts them.
-func (o options) domain() vllm.Options {
+// chosen is what is set.
+func (o options) chosen() vllm.Options {
 	return vllm.Options{
 		PipelineParallel: int(o.PipelineParallel.ValueInt64()), DataParallel: int(o.DataParallel.ValueInt64()), Host: o.Host.ValueString(),
 		MaxModelLen: o.MaxModelLen.ValueInt64(), GPUMemoryUtilization: o.GPUMemoryUtilization.ValueFloat64(), KVCacheMemoryBytes: o.KVCacheMemoryBytes.ValueInt64(),
