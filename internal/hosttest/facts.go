@@ -124,6 +124,16 @@ func (h *Host) nvidiaSMI(context.Context) (string, error) {
 	return list.String(), nil
 }
 
+// listeners are the listening ports as sockets of root, as those of containers are.
+func (h *Host) listeners() ([]agent.Listener, error) {
+	ports, err := h.listeningPorts()
+	list := make([]agent.Listener, 0, len(ports))
+	for _, port := range ports {
+		list = append(list, agent.Listener{Port: port})
+	}
+	return list, err
+}
+
 func (h *Host) listeningPorts() ([]int, error) {
 	h.fleet.mu.Lock()
 	defer h.fleet.mu.Unlock()

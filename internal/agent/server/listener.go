@@ -13,12 +13,12 @@ import (
 // trustListener refuses a port on which an account listens that is neither root nor our own. Every
 // listener of the port counts, whatever its address: the kernel prefers the more special one.
 func (o Options) trustListener(target netip.AddrPort) error {
-	text, err := o.listeners()
+	listeners, err := o.listeners()
 	if err != nil {
 		return fmt.Errorf("find who listens at %s: %w", target, err)
 	}
 	found := false
-	for _, socket := range facts.ParseListening(text) {
+	for _, socket := range listeners {
 		if socket.Port != int(target.Port()) {
 			continue
 		}
@@ -36,17 +36,22 @@ func (o Options) trustListener(target netip.AddrPort) error {
 	return nil
 }
 
-func (o Options) listeners() (string, error) {
+func (o Options) listeners() ([]agent.Listener, error) {
 	if o.Listeners != nil {
 		return o.Listeners()
 	}
-	four, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		return "", err
+	var list []agent.Listener
+	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) && file != "/proc/net/tcp" {
+			continue // IPv6 is off
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, socket := range facts.ParseListening(string(text)) {
+			list = append(list, socket.Listener)
+		}
 	}
-	six, err := os.ReadFile("/proc/net/tcp6")
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // there is none where IPv6 is off
-		return "", err
-	}
-	return string(four) + "\n" + string(six), nil
+	return list, nil
 }

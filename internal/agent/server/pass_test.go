@@ -363,8 +363,8 @@ func TestTokenForStrangers(t *testing.T) {
 		"of a stranger":     {os.Getuid() + 4711, number, false},
 		"of nobody":         {0, number ^ 1, false},
 	} {
-		line := fmt.Sprintf("0: 0100007F:%04X 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %d 0 77 1\n", test.port, test.uid)
-		helper := start(t, server.Options{ReadOnly: true, PathRoot: t.TempDir(), Listeners: func() (string, error) { return line, nil }})
+		listeners := func() ([]agent.Listener, error) { return []agent.Listener{{Port: test.port, UID: test.uid}}, nil }
+		helper := start(t, server.Options{ReadOnly: true, PathRoot: t.TempDir(), Listeners: listeners})
 		request := raw(t, http.MethodPost, "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo", "")
 		request.Header.Set(wire.HeaderRayToken, "pair")
 		if _, err := askProgram(helper, address, request); (err == nil) != test.passes {

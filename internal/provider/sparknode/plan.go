@@ -3,6 +3,7 @@ package sparknode
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource"
 	"github.com/hashicorp/terraform-plugin-framework/types"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/node"
 	"github.com/spark-stack/terraform-provider-spark/internal/provider/shared"
 )
@@ -48,11 +50,29 @@ func (r *nodeResource) ModifyPlan(ctx context.Context, request resource.ModifyPl
 	}
 }
 
+// actable opens the way that acts take to the engine: the agent reads past an sshd that forbids it. A key
+// that may only look plans all the same; it is refused when something is to be done.
+func actable(ctx context.Context, machine fleet.Machine) error {
+	docker, err := machine.Engine(ctx)
+	var looking *fleet.ReadOnlyError
+	if errors.As(err, &looking) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = docker.Version(ctx)
+	return err
+}
+
 // planCreate looks at the node, so that the plan shows what will be accepted, and what cannot work
 // fails before anything is changed anywhere.
 func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model, request resource.ModifyPlanRequest, response *resource.ModifyPlanResponse) {
 	host := plan.Host.ValueString()
 	seen, facts, err := r.look(ctx, config, &response.Diagnostics)
+	if err == nil {
+		err = actable(ctx, r.Data.Pool.Machine(plan.connection()))
+	}
 	if err != nil {
 		shared.Unable(&response.Diagnostics, path.Root("host"), "plan spark_node "+host, err)
 		return
