@@ -4,7 +4,7 @@ import "context"
 
 // SecretFolder is where secrets lie on a node, below the login user's home. The agent's own folder is
 // a cache that anybody may clear; this one is not.
-const SecretFolder = ".config/spark-stack"
+const SecretFolder = ".config/spark-stack" //nolint:gosec // A folder, and no secret.
 
 // Secrets are small files of the login user that nobody else may read (0600, in folders with 0700),
 // below SecretFolder. A name is a path there, such as "ray/pair/auth_token".

@@ -36,7 +36,7 @@ const (
 	HeaderTarget  = "Spark-Target"
 	HeaderFailure = "Spark-Failure"
 	// HeaderRayToken names a cluster whose token the agent puts in, beside a question to its GCS.
-	HeaderRayToken = "X-Spark-Ray-Token"
+	HeaderRayToken = "X-Spark-Ray-Token" //nolint:gosec // A header's name, and no token.
 )
 
 // Magic starts each line that is meant for the client. What a login shell prints before it (the
