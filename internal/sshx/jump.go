@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,10 @@ func parseJump(text string) (jumpHost, error) {
 		return jumpHost{}, fmt.Errorf("the jump host %q has brackets that do not enclose an address", text)
 	}
 	// A bare IPv6 address stays as it is: it has more than one colon and no brackets.
-	if jump.host == "" || strings.HasPrefix(jump.host, "-") || strings.ContainsAny(jump.host, " \t\r\n/,") {
+	if _, err := netip.ParseAddr(jump.host); err != nil && strings.Contains(jump.host, ":") {
+		return jumpHost{}, fmt.Errorf("the jump host %q has colons and is no IPv6 address", text)
+	}
+	if jump.host == "" || strings.HasPrefix(jump.host, "-") || strings.ContainsAny(jump.host, " \t\r\n/,[]") {
 		return jumpHost{}, fmt.Errorf("the jump host %q is not of the form [user@]host[:port]", text)
 	}
 	return jump, nil
