@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // jumpHost is one host on the way: "[user@]host[:port]" or "ssh://[user@]host[:port]".
@@ -46,10 +48,15 @@ func parseJump(text string) (jumpHost, error) {
 	if _, err := netip.ParseAddr(jump.host); err != nil && strings.Contains(jump.host, ":") {
 		return jumpHost{}, fmt.Errorf("the jump host %q has colons and is no IPv6 address", text)
 	}
-	if jump.host == "" || strings.HasPrefix(jump.host, "-") || strings.ContainsAny(jump.host, " \t\r\n/,[]") {
+	if jump.host == "" || strings.HasPrefix(jump.host, "-") || strings.ContainsFunc(jump.host, notInHost) {
 		return jumpHost{}, fmt.Errorf("the jump host %q is not of the form [user@]host[:port]", text)
 	}
 	return jump, nil
+}
+
+// notInHost are the characters of no name or address, whatever the script of the name.
+func notInHost(r rune) bool {
+	return unicode.IsSpace(r) || !unicode.IsPrint(r) || r == utf8.RuneError || strings.ContainsRune("/,[]", r)
 }
 
 // parseJumps reads a list of jump hosts, each of which may again be a list with commas, as ssh -J takes

@@ -57,7 +57,7 @@ func TestParseJump(t *testing.T) {
 }
 
 func FuzzParseJump(f *testing.F) {
-	for _, seed := range []string{"bastion", "u@h:22", "[::1]:2", "ssh://a@b:1/", "-o", "a@b@c", "[", "::", "[]]", "a:b:c"} {
+	for _, seed := range []string{"bastion", "u@h:22", "[::1]:2", "ssh://a@b:1/", "-o", "a@b@c", "[", "::", "[]]", "a:b:c", "0\v/"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
