@@ -34,6 +34,11 @@ func TestOneConnectionForAll(t *testing.T) {
 	if other := pool.Machine(fleet.Connection{Host: host.Address(), User: "somebody"}); other == machine {
 		t.Error("another user gives the same machine")
 	}
+	for port := 55290; port < 55300; port++ { // As characters these are all the same.
+		if pool.Machine(fleet.Connection{Host: host.Address(), Port: port}) == pool.Machine(fleet.Connection{Host: host.Address(), Port: port + 1}) {
+			t.Errorf("ports %d and %d give the same machine", port, port+1)
+		}
+	}
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {

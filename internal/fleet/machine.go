@@ -47,11 +47,8 @@ type machine struct {
 
 var _ Machine = (*machine)(nil)
 
-// key names the settings that make a machine.
-func (c Connection) key() string {
-	return fmt.Sprintf("%q", []any{c.Host, c.Port, c.User, c.HostKey, c.Socket, c.PrivateKeyFile, c.CertificateFile,
-		c.ProxyJump, c.HostKeyPolicy, c.Transport, c.AgentDir})
-}
+// key names the settings that make a machine, which are all of them.
+func (c Connection) key() string { return fmt.Sprintf("%#v", c) }
 
 func newMachine(connection Connection, config sshx.Config) *machine {
 	m := &machine{connection: connection, config: config, images: map[string]engine.Image{}}

@@ -177,7 +177,7 @@ func (j jumpHost) String() string {
 
 // jumpKey names a connection by all that makes it; the private key in it is why it is a hash.
 func jumpKey(c Config) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q", []any{c.Host, c.Port, c.User, c.PrivateKeyFile, c.PrivateKey, c.Passphrase,
-		c.CertificateFile, c.ConfigFile, c.ProxyJump, c.HostKeyPolicy, c.KnownHostsFiles}))
+	c.Timeout, c.Shared = 0, nil // how long it may take and who else uses it make no other connection
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", c))
 	return string(sum[:])
 }

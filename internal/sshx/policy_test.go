@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
@@ -101,4 +102,27 @@ func TestJump(t *testing.T) {
 	second.cut()
 	config.ProxyJump = []string{hop(first), "me@127.0.0.1:1"}
 	wantKind(t, config, JumpFailed, "127.0.0.1:1")
+}
+
+// TestJumpKey: what makes another connection has another key, and nothing else has.
+func TestJumpKey(t *testing.T) {
+	base := Config{Host: "jump", Port: 55300, PrivateKey: "a", ProxyJump: []string{"b"}}
+	for name, change := range map[string]func(*Config){
+		"port":       func(c *Config) { c.Port = 55301 }, // as characters both are the same
+		"user":       func(c *Config) { c.User = "other" },
+		"key":        func(c *Config) { c.PrivateKey = "b" },
+		"jump hosts": func(c *Config) { c.ProxyJump = []string{"b", "c"} },
+		"policy":     func(c *Config) { c.HostKeyPolicy = HostKeyOff },
+	} {
+		other := base
+		change(&other)
+		if jumpKey(other) == jumpKey(base) {
+			t.Errorf("another %s has the same key", name)
+		}
+	}
+	same := base
+	same.Timeout, same.Shared = time.Minute, &Shared{}
+	if jumpKey(same) != jumpKey(base) {
+		t.Error("the time-out is in the key")
+	}
 }
