@@ -20,10 +20,7 @@ type Machine struct {
 // MachineOf reads the facts. accepted is the name agreed on so far: it stays while some card has it, so
 // that a card that is added or taken out does not make another machine.
 func MachineOf(facts agent.Facts, accepted string) Machine {
-	rdma := map[string]bool{}
-	for _, device := range facts.RDMA {
-		rdma[device.Interface] = true
-	}
+	rdma := rdmaInterfaces(facts)
 	var all, soldered []string
 	for _, device := range facts.Interfaces {
 		if !burnedIn(device.MAC) {

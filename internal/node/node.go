@@ -68,10 +68,7 @@ func fabricAddress(facts agent.Facts, accepted string) string {
 	if accepted != "" && interfaceOf(facts, accepted) != "" {
 		return accepted
 	}
-	rdma := map[string]bool{}
-	for _, device := range facts.RDMA {
-		rdma[device.Interface] = true
-	}
+	rdma := rdmaInterfaces(facts)
 	fabric := func(device agent.Interface) bool { return rdma[device.Name] }
 	if len(rdma) == 0 {
 		fabric = func(device agent.Interface) bool { return device.SpeedMbps >= fastLink }
@@ -100,6 +97,15 @@ func fabricAddress(facts agent.Facts, accepted string) string {
 		}
 	}
 	return ""
+}
+
+// rdmaInterfaces are the names of the interfaces that have an RDMA device.
+func rdmaInterfaces(facts agent.Facts) map[string]bool {
+	names := map[string]bool{}
+	for _, device := range facts.RDMA {
+		names[device.Interface] = true
+	}
+	return names
 }
 
 // twinHalf is 1 for the second half of a ConnectX port (enP2p1s0f0np0), which sits in another PCI

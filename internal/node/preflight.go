@@ -161,11 +161,13 @@ func names[T interface{ name() string }](members []T) string {
 	return strings.Join(list, ", ")
 }
 
+func (m Member) host() string { return m.Host }
+
 // hosts of members.
-func hosts(members []placed) []string {
+func hosts[T interface{ host() string }](members []T) []string {
 	list := make([]string, len(members))
 	for i, member := range members {
-		list[i] = member.Host
+		list[i] = member.host()
 	}
 	return list
 }

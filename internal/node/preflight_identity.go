@@ -94,12 +94,13 @@ func wrongWay(one placed, all []placed) *Finding {
 			continue // What is in another subnet is told as that.
 		}
 		for _, from := range []netip.Addr{{}, one.address} {
-			bad := slices.IndexFunc(Ways(one.Facts, from, peer.address), func(way Way) bool { return !one.right(way) })
+			ways := Ways(one.Facts, from, peer.address)
+			bad := slices.IndexFunc(ways, func(way Way) bool { return !one.right(way) })
 			if bad < 0 {
 				continue
 			}
 			if len(wrong) == 0 {
-				first = Ways(one.Facts, from, peer.address)[bad]
+				first = ways[bad]
 			}
 			wrong = append(wrong, peer)
 			break

@@ -34,8 +34,8 @@ func machineTwice(cluster Cluster) ([]string, *Finding) {
 	return nil, nil
 }
 
-// differing groups the members by a value; nil while all that have one agree.
-func differing(members []Member, value func(agent.Facts) string) map[string][]Member {
+// differing says who has which value; empty while all that have one agree.
+func differing(members []Member, value func(agent.Facts) string) string {
 	groups := map[string][]Member{}
 	for _, member := range members {
 		if one := value(member.Facts); one != "" {
@@ -43,13 +43,8 @@ func differing(members []Member, value func(agent.Facts) string) map[string][]Me
 		}
 	}
 	if len(groups) < 2 {
-		return nil
+		return ""
 	}
-	return groups
-}
-
-// groupWords says who has what.
-func groupWords(groups map[string][]Member) string {
 	var said []string
 	for _, value := range slices.Sorted(maps.Keys(groups)) {
 		said = append(said, value+" on "+names(groups[value]))
@@ -57,36 +52,28 @@ func groupWords(groups map[string][]Member) string {
 	return strings.Join(said, ", ")
 }
 
-func all(members []Member) []string {
-	list := make([]string, len(members))
-	for i, member := range members {
-		list[i] = member.Host
-	}
-	return list
-}
-
 // architectures: one image runs on all nodes.
 func architectures(cluster Cluster) ([]string, *Finding) {
-	groups := differing(cluster.Members, func(facts agent.Facts) string { return facts.Architecture })
-	if groups == nil {
+	who := differing(cluster.Members, func(facts agent.Facts) string { return facts.Architecture })
+	if who == "" {
 		return nil, nil
 	}
-	return all(cluster.Members), &Finding{
+	return hosts(cluster.Members), &Finding{
 		Severity: Error, Row: 53, Summary: "The nodes have different architectures",
-		Cause: groupWords(groups) + ". The same image, by id, must run on every node (\"exec format error\").",
+		Cause: who + ". The same image, by id, must run on every node (\"exec format error\").",
 		Fix:   "Make a cluster of machines of one kind.",
 	}
 }
 
 // drivers: one node with another driver slows all of them.
 func drivers(cluster Cluster) ([]string, *Finding) {
-	groups := differing(cluster.Members, func(facts agent.Facts) string { return facts.Driver })
-	if groups == nil {
+	who := differing(cluster.Members, func(facts agent.Facts) string { return facts.Driver })
+	if who == "" {
 		return nil, nil
 	}
-	return all(cluster.Members), &Finding{
+	return hosts(cluster.Members), &Finding{
 		Severity: Warning, Row: 52, Summary: "The nodes have different NVIDIA drivers",
-		Cause: groupWords(groups) + ". A pair with unequal drivers was reported to be 2.4 times slower.",
+		Cause: who + ". A pair with unequal drivers was reported to be 2.4 times slower.",
 		Fix:   "Update them to one version (sudo apt full-upgrade, then restart).",
 	}
 }
@@ -96,13 +83,13 @@ func homes(cluster Cluster) ([]string, *Finding) {
 	if !strings.HasPrefix(cluster.WeightsDir, "~/") {
 		return nil, nil
 	}
-	groups := differing(cluster.Members, func(facts agent.Facts) string { return facts.User.Home })
-	if groups == nil {
+	who := differing(cluster.Members, func(facts agent.Facts) string { return facts.User.Home })
+	if who == "" {
 		return nil, nil
 	}
-	return all(cluster.Members), &Finding{
+	return hosts(cluster.Members), &Finding{
 		Severity: Error, Row: 102, Summary: "The login users' homes differ",
-		Cause: fmt.Sprintf("weights_dir is %s, and the home is %s. The folder has one path in all containers, by which vLLM's ranks find the model.", cluster.WeightsDir, groupWords(groups)),
+		Cause: fmt.Sprintf("weights_dir is %s, and the home is %s. The folder has one path in all containers, by which vLLM's ranks find the model.", cluster.WeightsDir, who),
 		Fix:   "Write weights_dir as an absolute path that every user may write to, or log in as the same user everywhere.",
 	}
 }
