@@ -34,6 +34,7 @@ type Source struct {
 	Routing      func() (agent.Routing, error)
 	NvidiaSMI    func(ctx context.Context) (string, error)
 	Listening    func() ([]int, error)
+	Listeners    func() ([]agent.Listener, error)
 	Now          func() time.Time
 	// Run runs any other program: nvidia-smi for its details, sudo, iptables. It gives what the
 	// program wrote to its standard output.

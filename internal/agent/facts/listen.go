@@ -2,6 +2,7 @@ package facts
 
 import (
 	"encoding/hex"
+	"errors"
 	"net/netip"
 	"os"
 	"slices"
@@ -26,10 +27,7 @@ func (s Source) sockets(facts *agent.Facts, odd *notes) *sockets {
 		odd.add(err)
 		return found
 	}
-	var open []Socket
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		open = append(open, ParseListening(s.text(file))...)
-	}
+	open, _ := s.ListeningSockets() // What cannot be read is empty, as in text.
 	slices.SortStableFunc(open, func(a, b Socket) int { return a.Port - b.Port })
 	facts.Listening = []int{}
 	for _, socket := range open {
@@ -41,6 +39,29 @@ func (s Source) sockets(facts *agent.Facts, odd *notes) *sockets {
 	}
 	facts.Listening = slices.Compact(facts.Listening)
 	return found
+}
+
+// ListeningSockets are the TCP sockets that take connections. With an error the list is what was read before.
+func (s Source) ListeningSockets() ([]Socket, error) {
+	var list []Socket
+	if s.Listeners != nil {
+		listeners, err := s.Listeners()
+		for _, listener := range listeners {
+			list = append(list, Socket{Listener: listener})
+		}
+		return list, err
+	}
+	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		text, err := os.ReadFile(s.path(file))
+		if errors.Is(err, os.ErrNotExist) && file != "/proc/net/tcp" {
+			continue // IPv6 is off
+		}
+		if err != nil {
+			return list, err
+		}
+		list = append(list, ParseListening(string(text))...)
+	}
+	return list, nil
 }
 
 // owners looks among a process's files for the sockets whose owner is not known yet. Processes of

@@ -7,13 +7,12 @@ import (
 	"os"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
-	"github.com/spark-stack/terraform-provider-spark/internal/agent/facts"
 )
 
 // trustListener refuses a port on which an account listens that is neither root nor our own. Every
 // listener of the port counts, whatever its address: the kernel prefers the more special one.
 func (o Options) trustListener(target netip.AddrPort) error {
-	listeners, err := o.listeners()
+	listeners, err := o.facts().ListeningSockets()
 	if err != nil {
 		return fmt.Errorf("find who listens at %s: %w", target, err)
 	}
@@ -34,24 +33,4 @@ func (o Options) trustListener(target netip.AddrPort) error {
 		return &refusal{code: agent.RefusedConnect, err: errors.New("nothing listens at " + target.String())}
 	}
 	return nil
-}
-
-func (o Options) listeners() ([]agent.Listener, error) {
-	if o.Listeners != nil {
-		return o.Listeners()
-	}
-	var list []agent.Listener
-	for _, file := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, err := os.ReadFile(file)
-		if errors.Is(err, os.ErrNotExist) && file != "/proc/net/tcp" {
-			continue // IPv6 is off
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, socket := range facts.ParseListening(string(text)) {
-			list = append(list, socket.Listener)
-		}
-	}
-	return list, nil
 }

@@ -41,7 +41,7 @@ type Options struct {
 	NvidiaSMI func(ctx context.Context) (string, error)
 	// Listening gives the TCP ports in use; nil reads /proc/net/tcp and tcp6 below Root.
 	Listening func() ([]int, error)
-	// Listeners gives the sockets that take connections; nil reads /proc/net/tcp and tcp6 of the real machine.
+	// Listeners gives the sockets that take connections; nil reads /proc/net/tcp and tcp6 below Root.
 	Listeners func() ([]agent.Listener, error)
 	// Now is the node's clock; nil is the real one.
 	Now func() time.Time

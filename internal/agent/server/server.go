@@ -157,7 +157,7 @@ func (o Options) facts() facts.Source {
 	return facts.Source{
 		Root: o.Root, Hostname: o.Hostname, Architecture: o.Architecture, Kernel: o.Kernel, User: o.User,
 		Interfaces: o.Interfaces, NvidiaSMI: o.NvidiaSMI, Listening: o.Listening, Now: o.Now,
-		Routing: o.Routing, Run: o.Run,
+		Routing: o.Routing, Run: o.Run, Listeners: o.Listeners,
 	}
 }
 
