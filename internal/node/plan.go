@@ -68,9 +68,10 @@ func (a Accepted) another(seen Observed) bool {
 
 // Problem is something that apply cannot change: a warning in the plan, an error in apply.
 type Problem struct {
-	Attribute string
-	Summary   string
-	Detail    string
+	// Path is the attribute of the resource.
+	Path string
+	// Summary is one line, Detail what to do.
+	Summary, Detail string
 }
 
 // Problems tells what stands between the planned values and the node. host is as written.
@@ -79,8 +80,8 @@ func Problems(planned Accepted, seen Observed, host, addresses string, ignored I
 	who := fmt.Sprintf("Host %s (%s)", seen.Name, host)
 	if planned.another(seen) {
 		return []Problem{{
-			Attribute: "host",
-			Summary:   who + ": another machine answers",
+			Path:    "host",
+			Summary: who + ": another machine answers",
 			Detail: fmt.Sprintf("Its network card is %s, that of the accepted machine %s. Either the name or address leads to a wrong machine now (DNS, DHCP), "+
 				"or the machine was exchanged: then accept it with terraform apply -replace=<address of the spark_node>.", seen.Machine.Name, planned.Machine),
 		}}
@@ -89,22 +90,22 @@ func Problems(planned Accepted, seen Observed, host, addresses string, ignored I
 	case ignored.Has(KindFabricAddress):
 	case planned.FabricAddress == "":
 		problems = append(problems, Problem{
-			Attribute: "fabric_address",
-			Summary:   who + ": no fabric address",
+			Path:    "fabric_address",
+			Summary: who + ": no fabric address",
 			Detail: "No interface with an RDMA device, or of 100 Gb/s, has an IPv4 address. Addresses of the node: " + addresses +
 				".\nGive the fabric interface an address (netplan), or name one of these with fabric_address.",
 		})
 	case seen.FabricAddress == "":
 		problems = append(problems, Problem{
-			Attribute: "fabric_address",
-			Summary:   fmt.Sprintf("%s: fabric address is gone, not %s", who, planned.FabricAddress),
+			Path:    "fabric_address",
+			Summary: fmt.Sprintf("%s: fabric address is gone, not %s", who, planned.FabricAddress),
 			Detail: "The fabric interface has no IPv4 address now. Addresses of the node: " + addresses +
 				".\nTerraform does not set addresses on hosts: restore it there (netplan; ip addr).",
 		})
 	case seen.FabricAddress != planned.FabricAddress:
 		problems = append(problems, Problem{
-			Attribute: "fabric_address",
-			Summary:   fmt.Sprintf("%s: fabric address is %s, not %s", who, seen.FabricAddress, planned.FabricAddress),
+			Path:    "fabric_address",
+			Summary: fmt.Sprintf("%s: fabric address is %s, not %s", who, seen.FabricAddress, planned.FabricAddress),
 			Detail: fmt.Sprintf("Terraform does not set addresses on hosts: restore it there, or accept the new one with fabric_address = %q.",
 				seen.FabricAddress),
 		})
@@ -115,24 +116,24 @@ func Problems(planned Accepted, seen Observed, host, addresses string, ignored I
 			detail = "nvidia-smi says: " + seen.GPUError + "\n" + detail
 		}
 		problems = append(problems, Problem{
-			Attribute: "gpu_count",
-			Summary:   fmt.Sprintf("%s: %d of %d GPUs present", who, seen.GPUs, planned.GPUs),
-			Detail:    detail,
+			Path:    "gpu_count",
+			Summary: fmt.Sprintf("%s: %d of %d GPUs present", who, seen.GPUs, planned.GPUs),
+			Detail:  detail,
 		})
 	}
 	return problems
 }
 
-// Unlisted is the problem of a new node whose GPUs cannot be counted; nil if they can, or are declared.
-func Unlisted(declared Declared, seen Observed, host string) *Problem {
+// Unlisted are the problems of a new node whose GPUs cannot be counted; none if they can, or are declared.
+func Unlisted(declared Declared, seen Observed, host string) []Problem {
 	if seen.GPUError == "" || declared.GPUs != nil {
 		return nil
 	}
-	return &Problem{
-		Attribute: "gpu_count",
-		Summary:   fmt.Sprintf("Host %s (%s): GPUs cannot be counted", seen.Name, host),
-		Detail:    "nvidia-smi says: " + seen.GPUError + "\nRepair the driver there, or write gpu_count = 0 for a node without GPU.",
-	}
+	return []Problem{{
+		Path:    "gpu_count",
+		Summary: fmt.Sprintf("Host %s (%s): GPUs cannot be counted", seen.Name, host),
+		Detail:  "nvidia-smi says: " + seen.GPUError + "\nRepair the driver there, or write gpu_count = 0 for a node without GPU.",
+	}}
 }
 
 // Lines are the drift sentences, judged against the accepted values. They are neutral: whether a

@@ -30,7 +30,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 	if !ok || response.Diagnostics.HasError() {
 		return // a host is unknown: everything stays unknown
 	}
-	report(&response.Diagnostics, ray.Check(spec))
+	shared.Report(&response.Diagnostics, ray.Check(spec), "")
 	refs, _ := plan.members(ctx, &response.Diagnostics)
 	checkMembers(&response.Diagnostics, refs)
 	if response.Diagnostics.HasError() {
@@ -186,13 +186,6 @@ func (m model) moved(replace map[string]string, seen map[string]ray.Node) string
 		return "a container of the cluster was restarted since the plan"
 	}
 	return ""
-}
-
-// report turns the domain's findings about the declaration into errors on their attributes.
-func report(diags *diag.Diagnostics, problems []ray.Problem) {
-	for _, problem := range problems {
-		diags.AddAttributeError(path.Root(problem.Path), problem.Summary, problem.Detail)
-	}
 }
 
 // checkMembers finds references that lack what a cluster needs of a node: the nested attributes are

@@ -40,15 +40,12 @@ func (r *clusterResource) judge(ctx context.Context, cluster opened, when occasi
 	}
 	for _, finding := range node.Preflight(node.Cluster{Members: members, WeightsDir: cluster.spec.WeightsDir, Claims: when == creating}) {
 		at := cluster.attribute(finding.Hosts[len(finding.Hosts)-1])
-		detail := finding.Cause + "\n\n" + finding.Fix
 		fatal := finding.Severity == node.Error
 		switch {
 		case fatal && when == repairing:
-			diags.AddAttributeWarning(at, finding.Summary, detail+"\n\nApplying this plan may not bring the cluster back before that is mended.")
-		case fatal:
-			diags.AddAttributeError(at, finding.Summary, detail+"\n\nNothing was changed.")
-		case when == creating || when == changing:
-			diags.AddAttributeWarning(at, finding.Summary, detail)
+			diags.AddAttributeWarning(at, finding.Summary, finding.Cause+"\n\n"+finding.Fix+"\n\nApplying this plan may not bring the cluster back before that is mended.")
+		case fatal || when == creating || when == changing:
+			shared.Found(diags, at, finding)
 		}
 	}
 }

@@ -82,19 +82,10 @@ func (r *nodeResource) planCreate(ctx context.Context, plan *model, config model
 		return // known once the values they come from are
 	}
 	planned := node.Follow(config.declared(), nil, seen, nil)
-	if unlisted := node.Unlisted(config.declared(), seen, host); unlisted != nil {
-		response.Diagnostics.AddAttributeError(path.Root(unlisted.Attribute), unlisted.Summary, unlisted.Detail)
-	}
-	for _, problem := range node.Problems(planned, seen, host, node.Addresses(facts), nil) {
-		response.Diagnostics.AddAttributeError(path.Root(problem.Attribute), problem.Summary, problem.Detail+" Nothing was changed.")
-	}
+	shared.Report(&response.Diagnostics, node.Unlisted(config.declared(), seen, host), "")
+	shared.Report(&response.Diagnostics, node.Problems(planned, seen, host, node.Addresses(facts), nil), " Nothing was changed.")
 	for _, finding := range node.PreflightOne(node.Member{Host: host, Facts: facts}) {
-		detail := finding.Cause + "\n\n" + finding.Fix
-		if finding.Severity == node.Error {
-			response.Diagnostics.AddAttributeError(path.Root("host"), finding.Summary, detail+"\n\nNothing was changed.")
-		} else {
-			response.Diagnostics.AddAttributeWarning(path.Root("host"), finding.Summary, detail)
-		}
+		shared.Found(&response.Diagnostics, path.Root("host"), finding)
 	}
 	plan.fill(seen, planned)
 	// Nothing downstream needs these, and a driver that is updated between plan and apply is no reason to fail.
@@ -128,7 +119,7 @@ func (r *nodeResource) planUpdate(ctx context.Context, plan *model, config, stat
 	}
 	plan.setObserved(values.planned(*plan, planned, seen, ignored))
 	for _, problem := range node.Problems(planned, seen, state.Host.ValueString(), "see spark_node.observed", ignored) {
-		response.Diagnostics.AddAttributeWarning(path.Root(problem.Attribute), problem.Summary,
+		response.Diagnostics.AddAttributeWarning(path.Root(problem.Path), problem.Summary,
 			problem.Detail+" Applying this plan will stop at this node with an error and change nothing that depends on it.")
 	}
 }

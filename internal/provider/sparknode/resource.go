@@ -83,9 +83,7 @@ func (r *nodeResource) Create(ctx context.Context, request resource.CreateReques
 	}
 	planned := node.Follow(plan.declared(), nil, seen, nil)
 	planned.Machine = cmp.Or(plan.Machine.ValueString(), planned.Machine)
-	if unlisted := node.Unlisted(config.declared(), seen, plan.Host.ValueString()); unlisted != nil {
-		stop(&response.Diagnostics, []node.Problem{*unlisted})
-	}
+	stop(&response.Diagnostics, node.Unlisted(config.declared(), seen, plan.Host.ValueString()))
 	stop(&response.Diagnostics, node.Problems(planned, seen, plan.Host.ValueString(), node.Addresses(facts), nil))
 	if response.Diagnostics.HasError() {
 		return
@@ -117,8 +115,8 @@ func (r *nodeResource) Read(ctx context.Context, request resource.ReadRequest, r
 		shared.UnableKept(&response.Diagnostics, path.Root("host"), "read spark_node "+state.Host.ValueString(), err)
 		return
 	case imported:
-		if unlisted := node.Unlisted(node.Declared{}, seen, state.Host.ValueString()); unlisted != nil {
-			stop(&response.Diagnostics, []node.Problem{*unlisted})
+		if unlisted := node.Unlisted(node.Declared{}, seen, state.Host.ValueString()); len(unlisted) > 0 {
+			stop(&response.Diagnostics, unlisted)
 			return
 		}
 		state.fill(seen, node.Follow(node.Declared{}, nil, seen, nil))
@@ -210,8 +208,5 @@ func (r *nodeResource) Delete(ctx context.Context, request resource.DeleteReques
 
 // stop turns what apply cannot change into errors.
 func stop(diags *diag.Diagnostics, problems []node.Problem) {
-	for _, problem := range problems {
-		diags.AddAttributeError(path.Root(problem.Attribute), problem.Summary,
-			problem.Detail+" Nothing that depends on this node was changed.")
-	}
+	shared.Report(diags, problems, " Nothing that depends on this node was changed.")
 }

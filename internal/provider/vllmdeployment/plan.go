@@ -51,9 +51,9 @@ func (r *deploymentResource) ModifyPlan(ctx context.Context, request resource.Mo
 	spec := deployment.spec
 	plan.Name, plan.ServedName = types.StringValue(spec.Name), types.StringValue(spec.ServedName)
 	plan.TensorParallel = types.Int64Value(int64(spec.TensorParallel))
-	report(&response.Diagnostics, vllm.Check(spec))
+	shared.Report(&response.Diagnostics, vllm.Check(spec), "")
 	if !response.Diagnostics.HasError() {
-		report(&response.Diagnostics, r.Data.Servers.Book(spec))
+		shared.Report(&response.Diagnostics, r.Data.Servers.Book(spec), "")
 	}
 	if response.Diagnostics.HasError() {
 		return
@@ -228,11 +228,4 @@ func (m *model) see(spec vllm.Spec, seen seen, lines []string) {
 func sessionOf(cluster types.Object) types.String {
 	session, _ := cluster.Attributes()["session"].(types.String)
 	return session
-}
-
-// report turns the domain's findings about the declaration into errors on their attributes.
-func report(diags *diag.Diagnostics, problems []vllm.Problem) {
-	for _, problem := range problems {
-		diags.AddAttributeError(path.Root(problem.Path), problem.Summary, problem.Detail)
-	}
 }
