@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -36,9 +35,6 @@ type lab struct {
 // connectLab gives the first node; the tests here run against a real sshd and a real engine.
 func connectLab(t *testing.T) (sshx.Config, sshx.Client, lab) {
 	t.Helper()
-	if os.Getenv("SPARK_LAB") != "1" {
-		t.Skip("SPARK_LAB=1 runs this against the lab")
-	}
 	printed, err := exec.CommandContext(t.Context(), "../../lab/info").Output()
 	if err != nil {
 		t.Fatalf("lab/info: %v", err)

@@ -36,7 +36,7 @@ func labPair(t *testing.T) (Spec, map[string]fleet.Machine) {
 	t.Helper()
 	output, err := exec.CommandContext(t.Context(), "../../lab/info").Output()
 	if err != nil {
-		t.Skipf("the lab is not up: %v", err)
+		t.Fatalf("lab/info: %v", err)
 	}
 	var info labInfo
 	if err := json.Unmarshal(output, &info); err != nil {
