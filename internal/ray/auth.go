@@ -12,7 +12,6 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
 	"github.com/spark-stack/terraform-provider-spark/internal/image"
-	"github.com/spark-stack/terraform-provider-spark/internal/ray/gcs"
 )
 
 // Who may talk to Ray: without a token everybody who reaches the GCS port can run code in the
@@ -72,28 +71,6 @@ func newToken() string {
 // usesFile says whether a head's container takes the token from the node's file.
 func usesFile(head engine.Container) bool {
 	return head.Spec.Env[authMode] == "token" && head.Spec.Env[authToken] == "" && head.Spec.Env[authTokenPath] == TokenPath
-}
-
-// credential is what the head's GCS wants to see. A key that may only look does not see the token:
-// then the agent adds it on the node.
-func credential(ctx context.Context, cluster string, machine fleet.Machine, head engine.Container) (gcs.Credential, error) {
-	if !usesFile(head) {
-		return gcs.Credential{Token: head.Spec.Env[authToken]}, nil // Only an image can bring one.
-	}
-	value, found, err := readToken(ctx, cluster, machine)
-	return credentialOf(cluster, value, found), err
-}
-
-// credentialOf is what is sent to the GCS for a token as it was read. A file that is gone makes no
-// credential: what the GCS says to that is the answer.
-func credentialOf(cluster, value string, found bool) gcs.Credential {
-	switch {
-	case value != "":
-		return gcs.Credential{Token: value}
-	case found:
-		return gcs.Credential{Cluster: cluster}
-	}
-	return gcs.Credential{}
 }
 
 // readToken reads a cluster's token on one node. found without a value says that it may not be seen.

@@ -29,21 +29,23 @@ func CheckMembers(ctx context.Context, spec Spec, machines map[string]fleet.Mach
 		}
 		facts[member.Host] = seen
 	}
-	table, err := Ask(ctx, spec, machine)
+	shown, err := Credential(ctx, spec, machine)
 	if err != nil {
 		return &GateError{Unanswered: err}
 	}
-	findings := Membership(Want(spec), table, facts)
-	if idle {
-		findings = append(findings, Idle(Want(spec), table, facts)...)
+	table, err := ask(ctx, machine, Address(spec), shown)
+	if err != nil {
+		return &GateError{Unanswered: err}
 	}
+	judge := Membership
+	if idle {
+		judge = Gate
+	}
+	findings := judge(Want(spec), table, facts)
 	if len(findings) == 0 {
 		return nil
 	}
-	if shown, err := Credential(ctx, spec, machine); err == nil {
-		findings = named(ctx, gcs.New(machine.HTTP(), Address(spec), shown), findings, spec)
-	}
-	return &GateError{Findings: findings}
+	return &GateError{Findings: named(ctx, gcs.New(machine.HTTP(), Address(spec), shown), findings, spec)}
 }
 
 // askAgain is how often a GCS that gave no answer in time is asked once more: a busy node is no
@@ -69,27 +71,28 @@ func Ask(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Table, erro
 	return ask(ctx, machine, Address(spec), shown)
 }
 
-// Credential is what the GCS of a declared cluster wants to see, as its head's machine has it now.
+// Credential is what the GCS of a declared cluster wants to see, as its head's machine has it now. A
+// key that may only look does not see the token: then the agent adds it on the node. A file that is gone
+// makes no credential: what the GCS says to that is the answer.
 func Credential(ctx context.Context, spec Spec, machine fleet.Machine) (gcs.Credential, error) {
-	head, err := present(ctx, spec, machine)
-	if err != nil {
-		return gcs.Credential{}, err
-	}
-	shown, err := credential(ctx, spec.Name, machine, head)
-	if err != nil {
-		return shown, &Error{Host: machine.Host(), Step: "read Ray's token", Cause: err}
-	}
-	return shown, nil
-}
-
-// present is the cluster's container on a machine as it is now; empty if there is none.
-func present(ctx context.Context, spec Spec, machine fleet.Machine) (engine.Container, error) {
 	containers, err := machine.Containers(ctx)
 	if err != nil {
-		return engine.Container{}, &Error{Host: machine.Host(), Step: "list the containers", Cause: err}
+		return gcs.Credential{}, &Error{Host: machine.Host(), Step: "list the containers", Cause: err}
 	}
-	container, _ := find(spec, containers)
-	return container, nil
+	head, _ := find(spec, containers)
+	if !usesFile(head) {
+		return gcs.Credential{Token: head.Spec.Env[authToken]}, nil // Only an image can bring one.
+	}
+	value, found, err := readToken(ctx, spec.Name, machine)
+	switch {
+	case err != nil:
+		return gcs.Credential{}, &Error{Host: machine.Host(), Step: "read Ray's token", Cause: err}
+	case value != "":
+		return gcs.Credential{Token: value}, nil
+	case found:
+		return gcs.Credential{Cluster: spec.Name}, nil
+	}
+	return gcs.Credential{}, nil
 }
 
 // silent says whether the GCS took the question and gave no answer in time.
