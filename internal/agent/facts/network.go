@@ -67,6 +67,25 @@ func ParseDeviceType(text string) string {
 	return ""
 }
 
+// Addresses are the node's own, of all devices.
+func (s Source) Addresses() ([]netip.Addr, error) {
+	var own []netip.Addr
+	if s.Interfaces != nil {
+		devices, err := s.Interfaces()
+		for _, device := range devices {
+			for _, prefix := range device.Addresses {
+				own = append(own, prefix.Addr())
+			}
+		}
+		return own, err
+	}
+	found, err := net.InterfaceAddrs()
+	for _, prefix := range prefixes(found) {
+		own = append(own, prefix.Addr())
+	}
+	return own, err
+}
+
 func prefixes(addresses []net.Addr) []netip.Prefix {
 	list := make([]netip.Prefix, 0, len(addresses))
 	for _, address := range addresses {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -174,25 +173,4 @@ func broken(err error, unopened string) error {
 		return &refusal{code: agent.RefusedConnect, err: fmt.Errorf("%s: %w", unopened, failed.error)}
 	}
 	return &refusal{code: agent.RefusedBroken, err: err}
-}
-
-// addresses are this node's own.
-func (o Options) addresses() ([]netip.Addr, error) {
-	var own []netip.Addr
-	if o.Interfaces != nil {
-		devices, err := o.Interfaces()
-		for _, device := range devices {
-			for _, prefix := range device.Addresses {
-				own = append(own, prefix.Addr())
-			}
-		}
-		return own, err
-	}
-	found, err := net.InterfaceAddrs()
-	for _, one := range found {
-		if prefix, err := netip.ParsePrefix(one.String()); err == nil {
-			own = append(own, prefix.Addr())
-		}
-	}
-	return own, err
 }

@@ -22,7 +22,7 @@ func (s *server) program(r *http.Request, rest string) (passed, error) {
 	if err != nil {
 		return passed{}, err
 	}
-	own, err := s.options.addresses()
+	own, err := s.options.facts().Addresses()
 	if err != nil {
 		return passed{}, err
 	}
