@@ -3,6 +3,7 @@ package facts
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"net"
 	"net/netip"
 	"slices"
@@ -88,44 +89,44 @@ func eachMessage(answer []byte, kind uint16, visit func(head [headLength]byte, a
 // typeMask takes the flags (nested, byte order) off an attribute's type.
 const typeMask = 1<<14 - 1
 
-// attributesOf splits netlink attributes; one that is cut short ends the list.
+// records are the attributes or next hops that data holds: each begins with its length, has a header of
+// that many bytes, and is padded to four. One that is cut short ends the list.
+func records(data []byte, header int) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(data) >= header {
+			length := int(binary.NativeEndian.Uint16(data))
+			if length < header || length > len(data) || !yield(data[:length]) {
+				return
+			}
+			data = data[min((length+3)&^3, len(data)):]
+		}
+	}
+}
+
+// attributesOf splits netlink attributes.
 func attributesOf(data []byte) map[uint16][]byte {
 	attributes := map[uint16][]byte{}
-	for len(data) >= unix.SizeofRtAttr {
-		length := int(binary.NativeEndian.Uint16(data))
-		if length < unix.SizeofRtAttr || length > len(data) {
-			break
-		}
-		kind := binary.NativeEndian.Uint16(data[2:]) & typeMask
-		attributes[kind] = data[unix.SizeofRtAttr:length]
-		data = data[min((length+3)&^3, len(data)):]
+	for one := range records(data, unix.SizeofRtAttr) {
+		kind := binary.NativeEndian.Uint16(one[2:]) & typeMask
+		attributes[kind] = one[unix.SizeofRtAttr:]
 	}
 	return attributes
 }
 
-// routeType is the word for a type of route that matters to a packet for one host.
-func routeType(kind byte) string {
-	switch kind {
-	case unix.RTN_UNICAST:
-		return agent.RouteUnicast
-	case unix.RTN_LOCAL:
-		return agent.RouteLocal
-	case unix.RTN_BLACKHOLE:
-		return agent.RouteBlackhole
-	case unix.RTN_UNREACHABLE:
-		return agent.RouteUnreachable
-	case unix.RTN_PROHIBIT:
-		return agent.RouteProhibit
-	case unix.RTN_THROW:
-		return agent.RouteThrow
-	}
-	return ""
+// routeTypes are the words for the types of routes that matter to a packet for one host.
+var routeTypes = map[byte]string{
+	unix.RTN_UNICAST:     agent.RouteUnicast,
+	unix.RTN_LOCAL:       agent.RouteLocal,
+	unix.RTN_BLACKHOLE:   agent.RouteBlackhole,
+	unix.RTN_UNREACHABLE: agent.RouteUnreachable,
+	unix.RTN_PROHIBIT:    agent.RouteProhibit,
+	unix.RTN_THROW:       agent.RouteThrow,
 }
 
 func parseRoute(head [headLength]byte, attributes map[uint16][]byte, names map[int]string) []agent.Route {
 	flags := binary.NativeEndian.Uint32(head[8:])
 	route := agent.Route{
-		Table: table(head, attributes, unix.RTA_TABLE), Type: routeType(head[7]), TOS: int(head[3]),
+		Table: table(head, attributes, unix.RTA_TABLE), Type: routeTypes[head[7]], TOS: int(head[3]),
 		Destination: prefix(attributes[unix.RTA_DST], head[1]),
 		Interface:   names[number(attributes[unix.RTA_OIF])],
 		Gateway:     address(attributes[unix.RTA_GATEWAY]),
@@ -142,17 +143,12 @@ func parseRoute(head [headLength]byte, attributes map[uint16][]byte, names map[i
 		return []agent.Route{route}
 	}
 	var list []agent.Route
-	for len(hops) >= unix.SizeofRtNexthop {
-		length := int(binary.NativeEndian.Uint16(hops))
-		if length < unix.SizeofRtNexthop || length > len(hops) {
-			break
-		}
+	for one := range records(hops, unix.SizeofRtNexthop) {
 		hop := route
-		hop.Interface = names[int(int32(binary.NativeEndian.Uint32(hops[4:])))] //nolint:gosec // The kernel's own type.
-		hop.Gateway = address(attributesOf(hops[unix.SizeofRtNexthop:length])[unix.RTA_GATEWAY])
-		hop.Dead = hops[2]&unix.RTNH_F_DEAD != 0
+		hop.Interface = names[int(int32(binary.NativeEndian.Uint32(one[4:])))] //nolint:gosec // The kernel's own type.
+		hop.Gateway = address(attributesOf(one[unix.SizeofRtNexthop:])[unix.RTA_GATEWAY])
+		hop.Dead = one[2]&unix.RTNH_F_DEAD != 0
 		list = append(list, hop)
-		hops = hops[min((length+3)&^3, len(hops)):]
 	}
 	return list
 }
