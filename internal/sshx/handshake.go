@@ -53,11 +53,7 @@ func (d *dialing) handshake(caller, bounded context.Context, algorithms []string
 	_ = w.Close()
 	rejected, trusted := host.result()
 	if rejected != nil {
-		rejected.Host, rejected.Port, rejected.User, rejected.Step = d.host, d.port, d.user, stepHandshake
-		if d.address != d.host {
-			rejected.Address = d.address
-		}
-		return nil, rejected
+		return nil, d.locate(rejected, stepHandshake)
 	}
 	heard := w.head()
 	kind, step := handshakeKind(err, trusted, heard)

@@ -92,12 +92,9 @@ var errCircle = errors.New("the jump hosts lead in a circle: one of them names i
 // over goes over jump hosts: the last of them is reached over the others and opens the connection.
 func (d *dialing) over(jumps []jumpHost) {
 	last, before := jumps[len(jumps)-1], jumps[:len(jumps)-1]
-	config := Config{
-		Host: last.host, Port: last.port, User: last.user,
-		PrivateKeyFile: d.config.PrivateKeyFile, PrivateKey: d.config.PrivateKey, Passphrase: d.config.Passphrase,
-		CertificateFile: d.config.CertificateFile, ConfigFile: d.config.ConfigFile, HostKeyPolicy: d.config.HostKeyPolicy,
-		KnownHostsFiles: d.config.KnownHostsFiles, Timeout: d.timeout, Shared: d.config.Shared,
-	}
+	config := d.config // the same keys and the same trust, but for the pin, which is of one host
+	config.Host, config.Port, config.User, config.HostKey = last.host, last.port, last.user, ""
+	config.ProxyJump = nil
 	for _, jump := range before {
 		config.ProxyJump = append(config.ProxyJump, jump.String())
 	}
@@ -109,10 +106,11 @@ func (d *dialing) over(jumps []jumpHost) {
 	}
 	d.open = func(ctx context.Context) (net.Conn, error) {
 		conn, err := hop.DialContext(ctx, "tcp", d.target())
-		if err != nil {
-			return nil, behind(err, d.host)
+		var failure *Error
+		if errors.As(err, &failure) {
+			return nil, failure.before(d.host)
 		}
-		return conn, nil
+		return conn, err
 	}
 }
 
@@ -135,24 +133,16 @@ func (d *dialing) reach(ctx context.Context, config Config) (*client, *Error) {
 		release = func() { _ = hop.Close() }
 	}
 	if failure != nil {
-		var named *Error
-		if errors.As(behind(failure, d.host), &named) {
-			failure = named
-		}
-		return nil, failure
+		return nil, failure.before(d.host)
 	}
 	d.release = release
 	d.warnings = append(d.warnings, hop.Warnings()...)
 	return hop, nil
 }
 
-// behind says of a jump host's failure which host lay behind it.
-func behind(err error, host string) error {
-	var failure *Error
-	if !errors.As(err, &failure) {
-		return err
-	}
-	named := *failure // others who wait for the same jump host have their own copy
+// before is a jump host's failure with the host that lay behind it.
+func (e *Error) before(host string) *Error {
+	named := *e // others who wait for the same jump host have their own copy
 	named.Behind = host
 	if named.Kind == ConnectFailed {
 		named.Kind = JumpFailed

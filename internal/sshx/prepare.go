@@ -144,11 +144,17 @@ func (d *dialing) interrupted(caller context.Context, step string) *Error {
 	return d.fail(TimedOut, step, errTimeout(d.timeout))
 }
 
-func (d *dialing) fail(kind Kind, step string, err error) *Error {
-	e := &Error{Kind: kind, Host: d.host, Port: d.port, User: d.user, Step: step, Err: err}
+// locate says of a failure where it was and in which step.
+func (d *dialing) locate(e *Error, step string) *Error {
+	e.Host, e.Port, e.User, e.Step = d.host, d.port, d.user, step
 	if d.address != d.host {
 		e.Address = d.address
 	}
+	return e
+}
+
+func (d *dialing) fail(kind Kind, step string, err error) *Error {
+	e := d.locate(&Error{Kind: kind, Err: err}, step)
 	if d.trust != nil {
 		e.Name = d.trust.name
 	}
