@@ -8,7 +8,6 @@ package sshtest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -263,7 +262,7 @@ func freePort(t testing.TB, host string) int {
 		t.Fatal(err)
 	}
 	address, ok := listener.Addr().(*net.TCPAddr)
-	if err := errors.Join(listener.Close()); err != nil || !ok {
+	if err := listener.Close(); err != nil || !ok {
 		t.Fatal(err)
 	}
 	return address.Port

@@ -1,7 +1,6 @@
 package sshx
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -92,5 +91,3 @@ func certificateFault(offers []identity, user string, now time.Time) error {
 func moment(seconds uint64) string {
 	return time.Unix(int64(min(seconds, 1<<40)), 0).UTC().Format(time.RFC3339)
 }
-
-func isWrongPassphrase(err error) bool { return errors.Is(err, x509.IncorrectPasswordError) }

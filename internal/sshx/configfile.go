@@ -56,9 +56,14 @@ const systemConfig = "/etc/ssh/ssh_config"
 func readConfig(file string, depth int) (directives []directive, warnings []string) {
 	content, err := readFile(file, maxFile)
 	if err != nil {
-		return nil, []string{fmt.Sprintf("The SSH configuration is not followed in full: %v", err)}
+		return nil, []string{notFollowed("%v", err)}
 	}
 	return parseConfig(content, file, depth)
+}
+
+// notFollowed is a warning about a part of the configuration.
+func notFollowed(format string, values ...any) string {
+	return fmt.Sprintf("The SSH configuration is not followed in full: "+format, values...)
 }
 
 func parseConfig(content []byte, file string, depth int) (directives []directive, warnings []string) {
@@ -67,7 +72,7 @@ func parseConfig(content []byte, file string, depth int) (directives []directive
 		place := fmt.Sprintf("%s:%d", file, number)
 		keyword, arguments, err := splitLine(scanner.Text())
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("The SSH configuration is not followed in full: %s: %v", place, err))
+			warnings = append(warnings, notFollowed("%s: %v", place, err))
 			continue
 		}
 		if keyword == "" {
@@ -82,7 +87,7 @@ func parseConfig(content []byte, file string, depth int) (directives []directive
 		directives = append(directives, d)
 	}
 	if err := scanner.Err(); err != nil {
-		warnings = append(warnings, fmt.Sprintf("The SSH configuration is not followed in full: %s: %v", file, err))
+		warnings = append(warnings, notFollowed("%s: %v", file, err))
 	}
 	return directives, warnings
 }
@@ -91,7 +96,7 @@ func parseConfig(content []byte, file string, depth int) (directives []directive
 // configuration that it stands in: ~/.ssh or /etc/ssh.
 func include(patterns []string, file string, depth int) (included [][]directive, warnings []string) {
 	if depth >= maxIncludes {
-		return nil, []string{fmt.Sprintf("The SSH configuration is not followed in full: Include nests too deep in %s", file)}
+		return nil, []string{notFollowed("Include nests too deep in %s", file)}
 	}
 	for _, pattern := range patterns {
 		path, err := expand(pattern)
@@ -107,7 +112,7 @@ func include(patterns []string, file string, depth int) (included [][]directive,
 			found, err = filepath.Glob(path)
 		}
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("The SSH configuration is not followed in full: Include %s in %s: %v", pattern, file, err))
+			warnings = append(warnings, notFollowed("Include %s in %s: %v", pattern, file, err))
 		}
 		for _, each := range found {
 			directives, more := readConfig(each, depth+1)

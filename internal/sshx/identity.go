@@ -3,6 +3,7 @@ package sshx
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
@@ -218,7 +219,7 @@ func parseKey(content []byte, passphrase string) (ssh.Signer, error) {
 	encrypted := errors.As(err, &missing)
 	if encrypted && passphrase != "" {
 		signer, err = ssh.ParsePrivateKeyWithPassphrase(content, []byte(passphrase))
-		if isWrongPassphrase(err) {
+		if errors.Is(err, x509.IncorrectPasswordError) {
 			return nil, &keyProblem{WrongPassphrase, errWrongPassphrase}
 		}
 		encrypted = false

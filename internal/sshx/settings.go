@@ -130,7 +130,7 @@ func (e *evaluation) apply(directives []directive, outer bool) {
 		case "match":
 			matched, err := e.match(d.arguments)
 			if err != nil {
-				e.warnings = append(e.warnings, fmt.Sprintf("The SSH configuration is not followed in full: %s: %v, so its block is passed over", d.place, err))
+				e.warnings = append(e.warnings, notFollowed("%s: %v, so its block is passed over", d.place, err))
 			}
 			active = outer && matched
 		case "include":
@@ -146,7 +146,7 @@ func (e *evaluation) apply(directives []directive, outer bool) {
 				continue
 			}
 			if err := e.settings.set(d.keyword, d.arguments); err != nil {
-				e.warnings = append(e.warnings, fmt.Sprintf("The SSH configuration is not followed in full: %s: %v", d.place, err))
+				e.warnings = append(e.warnings, notFollowed("%s: %v", d.place, err))
 			}
 		}
 	}
