@@ -29,31 +29,34 @@ const (
 // handler answers the questions and, unless it may only look, the calls that change something.
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST "+wire.PathFacts, answer(s, s.facts))
-	mux.Handle("POST "+wire.PathList, answerUpTo(s, maxStamps, s.list))
-	mux.Handle("POST "+wire.PathDigest, stream(s, maxStamps, s.digest))
-	mux.Handle("POST "+wire.PathContainers, answer(s, s.containers))
+	mux.Handle("POST "+wire.PathFacts, answer(s.facts))
+	mux.Handle("POST "+wire.PathList, answerUpTo(maxStamps, s.list))
+	mux.Handle("POST "+wire.PathDigest, stream(maxStamps, s.digest))
+	mux.Handle("POST "+wire.PathContainers, answer(s.containers))
 	if s.options.ReadOnly {
 		mux.HandleFunc("/", refuse)
 	} else {
-		mux.Handle("POST "+wire.PathClean, answer(s, s.clean))
-		mux.Handle("POST "+wire.PathUninstall, answer(s, s.uninstall))
-		mux.Handle("POST "+wire.PathSecretRead, answer(s, s.readSecret))
-		mux.Handle("POST "+wire.PathSecretWrite, answer(s, s.writeSecret))
-		mux.Handle("POST "+wire.PathSecretRemove, answer(s, s.removeSecret))
-		mux.Handle("POST "+wire.PathReceive, stream(s, maxRequest, s.receive))
-		mux.Handle("POST "+wire.PathSend, stream(s, maxRequest, s.send))
+		mux.Handle("POST "+wire.PathClean, answer(s.clean))
+		mux.Handle("POST "+wire.PathUninstall, answer(s.uninstall))
+		mux.Handle("POST "+wire.PathSecretRead, answer(s.readSecret))
+		mux.Handle("POST "+wire.PathSecretWrite, answer(s.writeSecret))
+		mux.Handle("POST "+wire.PathSecretRemove, answer(s.removeSecret))
+		mux.Handle("POST "+wire.PathReceive, stream(maxRequest, s.receive))
+		mux.Handle("POST "+wire.PathSend, stream(maxRequest, s.send))
 	}
-	engine, program := s.passing(wire.PrefixEngine, s.engine), s.passing(wire.PrefixProgram, s.program)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.options.Asked != nil {
 			s.options.Asked(r.RequestURI)
 		}
+		if !s.enter() {
+			return
+		}
+		defer s.calls.Done()
 		switch { // before the mux, which would clean the path that the filter is to see
 		case strings.HasPrefix(r.RequestURI, wire.PrefixEngine+"/"):
-			engine.ServeHTTP(w, r)
+			pass(w, r, wire.PrefixEngine, s.engine)
 		case strings.HasPrefix(r.RequestURI, wire.PrefixProgram+"/"):
-			program.ServeHTTP(w, r)
+			pass(w, r, wire.PrefixProgram, s.program)
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -66,17 +69,13 @@ func refuse(w http.ResponseWriter, _ *http.Request) {
 }
 
 // answer makes a handler of a call with one answer.
-func answer[Request, Answer any](s *server, call func(context.Context, Request) (Answer, error)) http.Handler {
-	return answerUpTo(s, maxQuestion, call)
+func answer[Request, Answer any](call func(context.Context, Request) (Answer, error)) http.Handler {
+	return answerUpTo(maxQuestion, call)
 }
 
 // answerUpTo is answer with another bound of the request's body, in bytes.
-func answerUpTo[Request, Answer any](s *server, most int64, call func(context.Context, Request) (Answer, error)) http.Handler {
+func answerUpTo[Request, Answer any](most int64, call func(context.Context, Request) (Answer, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.enter() {
-			return
-		}
-		defer s.calls.Done()
 		var request Request
 		if err := read(w, r, most, &request); err != nil {
 			fail(w, http.StatusBadRequest, err)
@@ -94,12 +93,8 @@ func answerUpTo[Request, Answer any](s *server, most int64, call func(context.Co
 }
 
 // stream makes a handler of a call with events, each sent at once.
-func stream[Request any](s *server, most int64, call func(context.Context, Request, transfer.Report) error) http.Handler {
+func stream[Request any](most int64, call func(context.Context, Request, transfer.Report) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.enter() {
-			return
-		}
-		defer s.calls.Done()
 		var request Request
 		if err := read(w, r, most, &request); err != nil {
 			fail(w, http.StatusBadRequest, err)

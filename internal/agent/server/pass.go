@@ -149,21 +149,15 @@ func (p passed) write(w http.ResponseWriter) {
 	_, _ = w.Write(p.body) // A failed write is a client that is gone; nobody is left to tell.
 }
 
-// passing makes a handler of a question that is passed on. rest is the target without the prefix.
-func (s *server) passing(prefix string, pass func(r *http.Request, rest string) (passed, error)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.enter() {
-			return
-		}
-		defer s.calls.Done()
-		answer, err := pass(r, strings.TrimPrefix(r.RequestURI, prefix))
-		if err != nil {
-			w.Header().Set(wire.HeaderFailure, cmp.Or(describe(err).Code, "failed"))
-			fail(w, http.StatusBadGateway, err)
-			return
-		}
-		answer.write(w)
-	})
+// pass answers a question that is passed on; rest is the target without the prefix.
+func pass(w http.ResponseWriter, r *http.Request, prefix string, on func(r *http.Request, rest string) (passed, error)) {
+	answer, err := on(r, strings.TrimPrefix(r.RequestURI, prefix))
+	if err != nil {
+		w.Header().Set(wire.HeaderFailure, cmp.Or(describe(err).Code, "failed"))
+		fail(w, http.StatusBadGateway, err)
+		return
+	}
+	answer.write(w)
 }
 
 // broken classes the failure of a question to a program.
