@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/attr"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 	"github.com/hashicorp/terraform-plugin-framework/types"
@@ -112,26 +113,22 @@ func (s Setting) Type() attr.Type {
 // ValidateString implements validator.String.
 func (s Setting) ValidateString(_ context.Context, request validator.StringRequest, response *validator.StringResponse) {
 	if !request.ConfigValue.IsNull() && !request.ConfigValue.IsUnknown() {
-		s.judge(request.ConfigValue.ValueString(), func(text string) { response.Diagnostics.AddAttributeError(request.Path, s.summary(request.Path), text) })
+		s.judge(request.ConfigValue.ValueString(), request.Path, &response.Diagnostics)
 	}
 }
 
 // ValidateInt64 implements validator.Int64.
 func (s Setting) ValidateInt64(_ context.Context, request validator.Int64Request, response *validator.Int64Response) {
 	if !request.ConfigValue.IsNull() && !request.ConfigValue.IsUnknown() {
-		s.judge(strconv.FormatInt(request.ConfigValue.ValueInt64(), 10), func(text string) {
-			response.Diagnostics.AddAttributeError(request.Path, s.summary(request.Path), text)
-		})
+		s.judge(strconv.FormatInt(request.ConfigValue.ValueInt64(), 10), request.Path, &response.Diagnostics)
 	}
 }
 
-func (s Setting) judge(word string, report func(string)) {
+func (s Setting) judge(word string, at path.Path, diags *diag.Diagnostics) {
 	if problem := s.Problem(word); problem != "" {
-		report(problem)
+		diags.AddAttributeError(at, fmt.Sprintf("Invalid %s", at), problem)
 	}
 }
-
-func (s Setting) summary(at path.Path) string { return fmt.Sprintf("Invalid %s", at) }
 
 // Description implements the validators' description.
 func (s Setting) Description(context.Context) string { return "a valid " + s.Name }

@@ -35,49 +35,46 @@ func (noSecrets) ValidateMap(_ context.Context, request validator.MapRequest, re
 	}
 }
 
-type ipv4Validator struct{}
-
-// IPv4 accepts one IPv4 address in its usual spelling.
-func IPv4() validator.String { return ipv4Validator{} }
+// Word is a validator of one text.
+type Word struct {
+	// Says is what it must be, Summary names what is wrong with another.
+	Says, Summary string
+	// Problem says what is wrong with a text; empty if nothing is.
+	Problem func(text string) string
+}
 
 // Description implements validator.String.
-func (ipv4Validator) Description(context.Context) string { return "an IPv4 address" }
+func (w Word) Description(context.Context) string { return w.Says }
 
 // MarkdownDescription implements validator.String.
-func (v ipv4Validator) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
+func (w Word) MarkdownDescription(ctx context.Context) string { return w.Description(ctx) }
 
 // ValidateString implements validator.String.
-func (ipv4Validator) ValidateString(_ context.Context, request validator.StringRequest, response *validator.StringResponse) {
+func (w Word) ValidateString(_ context.Context, request validator.StringRequest, response *validator.StringResponse) {
 	if request.ConfigValue.IsNull() || request.ConfigValue.IsUnknown() {
 		return
 	}
-	text := request.ConfigValue.ValueString()
-	address, err := netip.ParseAddr(text)
-	if err != nil || !address.Is4() {
-		response.Diagnostics.AddAttributeError(request.Path, "Not an IPv4 address",
-			fmt.Sprintf("%q is no IPv4 address. Write the address of an interface of the node, such as 192.168.200.12.", text))
+	if problem := w.Problem(request.ConfigValue.ValueString()); problem != "" {
+		response.Diagnostics.AddAttributeError(request.Path, w.Summary, problem)
 	}
 }
 
-type hostName struct{}
+// IPv4 accepts one IPv4 address in its usual spelling.
+func IPv4() validator.String {
+	return Word{"an IPv4 address", "Not an IPv4 address", func(text string) string {
+		if address, err := netip.ParseAddr(text); err != nil || !address.Is4() {
+			return fmt.Sprintf("%q is no IPv4 address. Write the address of an interface of the node, such as 192.168.200.12.", text)
+		}
+		return ""
+	}}
+}
 
 // HostName accepts a host without user and port, which are attributes of their own.
-func HostName() validator.String { return hostName{} }
-
-// Description implements validator.String.
-func (hostName) Description(context.Context) string { return "a host name or address" }
-
-// MarkdownDescription implements validator.String.
-func (v hostName) MarkdownDescription(ctx context.Context) string { return v.Description(ctx) }
-
-// ValidateString implements validator.String.
-func (hostName) ValidateString(_ context.Context, request validator.StringRequest, response *validator.StringResponse) {
-	if request.ConfigValue.IsNull() || request.ConfigValue.IsUnknown() {
-		return
-	}
-	text := request.ConfigValue.ValueString()
-	if address, err := ParseAddress(text); err != nil || address.Host != text {
-		response.Diagnostics.AddAttributeError(request.Path, "Not a host",
-			fmt.Sprintf("%q is no host name or address. User and port have attributes of their own; an IPv6 address has no brackets here.", text))
-	}
+func HostName() validator.String {
+	return Word{"a host name or address", "Not a host", func(text string) string {
+		if address, err := ParseAddress(text); err != nil || address.Host != text {
+			return fmt.Sprintf("%q is no host name or address. User and port have attributes of their own; an IPv6 address has no brackets here.", text)
+		}
+		return ""
+	}}
 }

@@ -67,7 +67,7 @@ func (r *deploymentResource) Schema(ctx context.Context, _ resource.SchemaReques
 			},
 			"api_key": schema.StringAttribute{
 				Optional: true, Sensitive: true, WriteOnly: true,
-				Validators:          []validator.String{keyValidator{}, stringvalidator.AlsoRequires(path.MatchRoot("api_key_version"))},
+				Validators:          []validator.String{aKey, stringvalidator.AlsoRequires(path.MatchRoot("api_key_version"))},
 				MarkdownDescription: "Key that every request under `/v1` must bring (`Authorization: Bearer …`). Write-only, from Terraform 1.11 on: no plan, state, log, argument or environment has it. It lies in a file of the head's login user (0600).",
 			},
 			"api_key_version": schema.Int64Attribute{
