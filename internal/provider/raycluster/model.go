@@ -64,13 +64,9 @@ func (m model) members(ctx context.Context, diags *diag.Diagnostics) (refs []sha
 	return refs, true
 }
 
-// spec converts to the domain. complete is false while a value that the containers need is unknown;
-// ok is false while even the hosts are.
-func (m model) spec(ctx context.Context, diags *diag.Diagnostics) (spec ray.Spec, complete, ok bool) {
-	refs, ok := m.members(ctx, diags)
-	if !ok {
-		return spec, false, false
-	}
+// spec converts to the domain; refs are its members. complete is false while a value that the containers
+// need is unknown.
+func (m model) spec(ctx context.Context, refs []shared.NodeRef) (spec ray.Spec, complete bool) {
 	env, envKnown := shared.StringMapOf(m.Env)
 	args, argsKnown := shared.StringsOf(m.Args)
 	_, kindsKnown := shared.IgnoredOf(ctx, m.IgnoreDrift)
@@ -91,7 +87,7 @@ func (m model) spec(ctx context.Context, diags *diag.Diagnostics) (spec ray.Spec
 			Address: ref.FabricAddress.ValueString(), GPUs: int(ref.GPUCount.ValueInt64()),
 		})
 	}
-	return spec, complete, true
+	return spec, complete
 }
 
 // lives are the kinds of drift to live with: those of the declaration, but for what it changes itself

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/hashicorp/terraform-plugin-framework/attr"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/path"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -26,12 +27,12 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, request resource.Modif
 	if response.Diagnostics.HasError() {
 		return
 	}
-	spec, complete, ok := plan.spec(ctx, &response.Diagnostics)
+	refs, ok := plan.members(ctx, &response.Diagnostics)
 	if !ok || response.Diagnostics.HasError() {
 		return // a host is unknown: everything stays unknown
 	}
+	spec, complete := plan.spec(ctx, refs)
 	shared.Report(&response.Diagnostics, ray.Check(spec), "")
-	refs, _ := plan.members(ctx, &response.Diagnostics)
 	checkMembers(&response.Diagnostics, refs)
 	if response.Diagnostics.HasError() {
 		return
@@ -114,8 +115,7 @@ func (m *model) planUpdate(spec ray.Spec, state model, lives []string) {
 	m.Address = types.StringValue(ray.Address(spec))
 	m.GPUTotal = types.Int64Value(int64(ray.GPUTotal(want)))
 	m.Session = state.Session
-	sameHosts := slices.Equal(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(seen)))
-	if len(replace) > 0 || !sameHosts {
+	if len(replace) > 0 || !m.sameHosts(state) {
 		m.Session = types.StringUnknown()
 	}
 	proved := state.Authenticated
@@ -156,6 +156,11 @@ func (m *model) see(spec ray.Spec, nodes map[string]ray.Node, lines []string) {
 	if head := nodes[spec.Members[0].Host]; head.Address != "" {
 		m.Address = types.StringValue(fmt.Sprintf("%s:%d", head.Address, spec.Port))
 	}
+}
+
+// sameHosts says whether the declaration has the hosts that the cluster stands on.
+func (m model) sameHosts(state model) bool {
+	return maps.EqualFunc(m.Nodes.Elements(), state.Nodes.Elements(), func(_, _ attr.Value) bool { return true })
 }
 
 // replacedHosts are the members whose container id is planned unknown.

@@ -100,14 +100,3 @@ func lookAt(ctx context.Context, machine fleet.Machine) (facts agent.Facts, ours
 	}
 	return facts, ours, nil
 }
-
-// sameHosts says whether the declaration has the hosts that the cluster stands on.
-func (m model) sameHosts(state model) bool {
-	has := nodesOf(state.Nodes)
-	for host := range m.Nodes.Elements() {
-		if _, stands := has[host]; !stands {
-			return false
-		}
-	}
-	return len(m.Nodes.Elements()) == len(has)
-}

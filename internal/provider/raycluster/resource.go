@@ -51,11 +51,11 @@ type opened struct {
 // open reads the declaration of a plan or state; nothing is dialled yet.
 func (r *clusterResource) open(ctx context.Context, m model, diags *diag.Diagnostics) (opened, bool) {
 	refs, known := m.members(ctx, diags)
-	spec, complete, ok := m.spec(ctx, diags)
 	if diags.HasError() {
 		return opened{}, false
 	}
-	if !known || !complete || !ok {
+	spec, complete := m.spec(ctx, refs)
+	if !known || !complete {
 		diags.AddError("Unable to open ray_cluster "+m.Name.ValueString(), "A value that the cluster needs is still unknown. This is a bug of the provider.")
 		return opened{}, false
 	}
@@ -104,8 +104,8 @@ func (r *clusterResource) apply(ctx context.Context, doing string, plan model, c
 	if err != nil {
 		seen.Nodes = ray.Missing(cluster.spec)
 	}
-	want := ray.Living(ray.Want(cluster.spec), seen.Nodes, lives)
-	plan.see(cluster.spec, seen.Nodes, ray.Lines(want, seen.Nodes))
+	lines := ray.Lines(ray.Living(ray.Want(cluster.spec), seen.Nodes, lives), seen.Nodes)
+	plan.see(cluster.spec, seen.Nodes, lines)
 	if plan.Address.IsUnknown() || plan.Address.IsNull() {
 		plan.Address = types.StringValue(ray.Address(cluster.spec))
 	}
@@ -116,9 +116,9 @@ func (r *clusterResource) apply(ctx context.Context, doing string, plan model, c
 		shared.Unable(diags, path.Empty(), doing, failed)
 	case err != nil:
 		shared.Unable(diags, path.Empty(), doing, err)
-	case len(ray.Lines(want, seen.Nodes)) > 0:
+	case len(lines) > 0:
 		diags.AddError("Unable to "+doing, "The containers were started, and still the cluster is not as declared:\n"+
-			strings.Join(ray.Lines(want, seen.Nodes), "\n")+"\n\nPlan again to see what is.")
+			strings.Join(lines, "\n")+"\n\nPlan again to see what is.")
 	}
 }
 

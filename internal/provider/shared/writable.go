@@ -11,7 +11,7 @@ import (
 
 // MayChange says whether an act on machines may begin. An SSH key that may only look stops it, before
 // anything is changed anywhere.
-func MayChange[Machines ~map[string]fleet.Machine](ctx context.Context, machines Machines, doing string, diags *diag.Diagnostics) bool {
+func MayChange(ctx context.Context, machines map[string]fleet.Machine, doing string, diags *diag.Diagnostics) bool {
 	err := fleet.Writable(ctx, machines)
 	if err != nil {
 		Unable(diags, path.Empty(), doing, err)
