@@ -25,13 +25,8 @@ func keptFlags(ctx context.Context, state kept) (vllm.Flags, diag.Diagnostics) {
 	return flags, diags
 }
 
-func keepFlags(ctx context.Context, state private, flags vllm.Flags) (diags diag.Diagnostics) {
-	raw, err := json.Marshal(flags)
-	if err != nil {
-		diags.AddError("Unable to store what the image knows", err.Error())
-		return diags
-	}
-	return state.SetKey(ctx, flagsKey, raw)
+func keepFlags(ctx context.Context, state private, flags vllm.Flags) diag.Diagnostics {
+	return keep(ctx, state, flagsKey, "what the image knows", flags)
 }
 
 // checkFlags reports a flag that the image's vLLM does not know, and returns what is known of it. That

@@ -41,14 +41,14 @@ func look(ctx context.Context, deployment opened, manifest weights.Manifest, dep
 	if err != nil {
 		return seen{}, err
 	}
-	if len(manifest.Files) == 0 {
-		if manifest, err = choose(ctx, deployment, found, manifest.Renews); err != nil {
-			return seen{}, err
-		}
-	}
 	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
 	if err != nil {
 		return seen{}, err
+	}
+	if len(manifest.Files) == 0 {
+		if manifest, err = choose(hosts, found, manifest.Renews); err != nil {
+			return seen{}, err
+		}
 	}
 	manifest, listings, err := weights.Prove(ctx, manifest, hosts, found.Listings, depth)
 	if err != nil {
@@ -64,11 +64,7 @@ func look(ctx context.Context, deployment opened, manifest weights.Manifest, dep
 
 // choose takes the manifest from the first node, the head before the others, that has a whole model; what it
 // renews comes last.
-func choose(ctx context.Context, deployment opened, found vllm.Seen, renews []agent.File) (weights.Manifest, error) {
-	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
-	if err != nil {
-		return weights.Manifest{}, err
-	}
+func choose(hosts []weights.Host, found vllm.Seen, renews []agent.File) (weights.Manifest, error) {
 	var order []string
 	for _, host := range hosts {
 		order = append(order, host.Machine.Host())
@@ -90,7 +86,11 @@ func discover(ctx context.Context, deployment opened, renews []agent.File) (weig
 	if err != nil {
 		return weights.Manifest{}, err
 	}
-	return choose(ctx, deployment, found, renews)
+	hosts, err := vllm.Hosts(ctx, deployment.spec, deployment.machines)
+	if err != nil {
+		return weights.Manifest{}, err
+	}
+	return choose(hosts, found, renews)
 }
 
 // unseen stands in when the last look failed: nothing is claimed to be there.

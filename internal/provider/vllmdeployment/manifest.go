@@ -33,13 +33,18 @@ func keptManifest(ctx context.Context, state kept) (weights.Manifest, diag.Diagn
 	return manifest, diags
 }
 
-func keepManifest(ctx context.Context, state private, manifest weights.Manifest) (diags diag.Diagnostics) {
-	raw, err := json.Marshal(manifest)
+func keepManifest(ctx context.Context, state private, manifest weights.Manifest) diag.Diagnostics {
+	return keep(ctx, state, manifestKey, "the accepted manifest", manifest)
+}
+
+// keep writes one thing to the private state.
+func keep(ctx context.Context, state private, key, what string, thing any) (diags diag.Diagnostics) {
+	raw, err := json.Marshal(thing)
 	if err != nil {
-		diags.AddError("Unable to store the accepted manifest", err.Error())
+		diags.AddError("Unable to store "+what, err.Error())
 		return diags
 	}
-	return state.SetKey(ctx, manifestKey, raw)
+	return state.SetKey(ctx, key, raw)
 }
 
 // weightsMoved compares the planned files and bytes with the manifest that is to be staged.
