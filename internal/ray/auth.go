@@ -30,8 +30,8 @@ const (
 	TokenPath = secretTarget + "/" + tokenFile
 )
 
-// tokenBytes is the length of a token before it is written in hex.
-const tokenBytes = 32
+// secretBytes is the length of a secret before it is written in hex.
+const secretBytes = 32
 
 // Ray's variables. RAY_AUTH_TOKEN goes before the file, so a value that an image brings along is
 // emptied, which Ray (2.60, tried) reads as unset.
@@ -61,9 +61,9 @@ func SecretMount(cluster string, facts agent.Facts) engine.Mount {
 	return engine.Mount{Source: path.Join(facts.User.Home, agent.SecretFolder, "ray", cluster), Target: secretTarget, ReadOnly: true}
 }
 
-// newToken makes a token.
-func newToken() string {
-	secret := make([]byte, tokenBytes)
+// newSecret is a new secret in hex: a token, or that of a transfer.
+func newSecret() string {
+	secret := make([]byte, secretBytes)
 	_, _ = rand.Read(secret) // It never fails; crypto/rand ends the program first.
 	return hex.EncodeToString(secret)
 }
@@ -92,7 +92,7 @@ func (a *applier) writeTokens(ctx context.Context) error {
 		return nil
 	}
 	head, _ := a.spec.head()
-	token := newToken()
+	token := newSecret()
 	if _, replaced := a.replace[head.Host]; !replaced {
 		value, found, err := readToken(ctx, a.spec.Name, a.machines[head.Host])
 		if err == nil && !found {

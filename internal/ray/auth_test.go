@@ -23,7 +23,7 @@ func TestToken(t *testing.T) {
 		spec := lockedSpec()
 		w.mustUp(t, spec)
 		first := w.hosts[0].secrets[secretName]
-		if len(first) != 2*tokenBytes || w.hosts[1].secrets[secretName] != first {
+		if len(first) != 2*secretBytes || w.hosts[1].secrets[secretName] != first {
 			t.Fatalf("tokens: %q and %q", first, w.hosts[1].secrets[secretName])
 		}
 		for _, host := range w.hosts {

@@ -2,8 +2,6 @@ package ray
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
@@ -34,12 +32,10 @@ func makeFolder(ctx context.Context, machine fleet.Machine, folder string) error
 	if err != nil {
 		return err
 	}
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // It never fails; crypto/rand ends the program first.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	made := false
-	err = client.Receive(ctx, agent.ReceiveRequest{Folder: folder, Address: "127.0.0.1", Secret: hex.EncodeToString(secret)}, func(event agent.TransferEvent) {
+	err = client.Receive(ctx, agent.ReceiveRequest{Folder: folder, Address: "127.0.0.1", Secret: newSecret()}, func(event agent.TransferEvent) {
 		if event.Listening != "" {
 			made = true
 			cancel()
