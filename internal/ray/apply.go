@@ -164,7 +164,7 @@ func (a *applier) prepareMember(member Member, facts agent.Facts) error {
 	}
 	held := exists && mayHold(a.spec.port(), existing)
 	if member.Role == Head && !held && slices.Contains(facts.Listening, a.spec.port()) {
-		return portTaken(member, a.spec.port(), fmt.Sprintf("check that port %d is free", a.spec.port()), a.before[member.Host])
+		return portTaken(a.spec, member, a.before[member.Host])
 	}
 	if facts.GPUError == "" && len(facts.GPUs) < member.GPUs {
 		return &Error{Host: member.Host, Step: "count GPUs", Cause: fmt.Errorf("%s has %d of %d GPUs", member.label(), len(facts.GPUs), member.GPUs),

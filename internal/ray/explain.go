@@ -42,7 +42,7 @@ func (a *applier) alive(ctx context.Context, members []Member) error {
 		if container.Status == running || container.Status == "created" {
 			return nil
 		}
-		failed := a.exited(ctx, member, client, container)
+		failed := a.exited(ctx, member, container)
 		if failed.Finding.Cause != "" || container.ExitCode == usageError || !a.again(member) {
 			return failed
 		}
@@ -64,18 +64,33 @@ func (a *applier) again(member Member) bool {
 }
 
 // exited is the error for a container that ended, with its log and what is known of such a log.
-func (a *applier) exited(ctx context.Context, member Member, client engine.Engine, container engine.Container) *Error {
-	log, err := client.Logs(ctx, container.ID, logLines)
-	if err != nil {
-		log = "The log could not be read: " + err.Error()
-	}
-	failed := &Error{
-		Host: member.Host, Step: "start " + string(member.Role) + " of the cluster", Evidence: diagnose.Mask(diagnose.Plain(log)),
+func (a *applier) exited(ctx context.Context, member Member, container engine.Container) *Error {
+	log, finding := a.log(ctx, member.Host)
+	return &Error{
+		Host: member.Host, Step: "start " + string(member.Role) + " of the cluster", Evidence: log, Finding: finding,
 		Cause:  &ExitError{Container: container.Spec.Name, Status: container.Status, ExitCode: container.ExitCode, OOMKilled: container.OOMKilled},
 		Advice: "The container is left as it is for a look: docker logs " + container.Spec.Name,
 	}
-	failed.Finding, _ = diagnose.Explain(log, a.evidence())
-	return failed
+}
+
+// log is the end of the log on a host, without secrets, and the cause that it shows together with what is
+// known of the nodes. Where no container was made there is none.
+func (a *applier) log(ctx context.Context, host string) (string, diagnose.Finding) {
+	a.lock.Lock()
+	id, made := a.created[host]
+	a.lock.Unlock()
+	log := ""
+	if made {
+		client, err := a.machines[host].Engine(ctx)
+		if err == nil {
+			log, err = client.Logs(ctx, id, logLines)
+		}
+		if err != nil {
+			log = "The log could not be read: " + err.Error()
+		}
+	}
+	finding, _ := diagnose.Explain(log, a.evidence())
+	return diagnose.Mask(diagnose.Plain(log)), finding
 }
 
 // evidence is what is known of the nodes, for a diagnosis.
@@ -89,10 +104,6 @@ func (a *applier) evidence() diagnose.Evidence {
 }
 
 // named says of GPUs that are taken, by whom: the living actors of their nodes.
-func (a *applier) named(ctx context.Context, client *gcs.Client, findings []Finding) []Finding {
-	return named(ctx, client, findings, a.spec)
-}
-
 func named(ctx context.Context, client *gcs.Client, findings []Finding, spec Spec) []Finding {
 	if !slices.ContainsFunc(findings, func(one Finding) bool { return one.Fault == Busy }) {
 		return findings
@@ -133,17 +144,7 @@ func (a *applier) explain(ctx context.Context, head Member, step string, err err
 		}
 	}
 	failed := &Error{Host: about.Host, Step: step, Cause: err, Advice: advice(err, about, Address(a.spec))}
-	if id, made := a.created[about.Host]; made {
-		client, engineErr := a.machines[about.Host].Engine(ctx)
-		if engineErr == nil {
-			failed.Evidence, engineErr = client.Logs(ctx, id, logLines)
-		}
-		if engineErr != nil {
-			failed.Evidence = "The log could not be read: " + engineErr.Error()
-		}
-	}
-	failed.Finding, _ = diagnose.Explain(failed.Evidence, a.evidence())
-	failed.Evidence = diagnose.Mask(diagnose.Plain(failed.Evidence))
+	failed.Evidence, failed.Finding = a.log(ctx, about.Host)
 	return failed
 }
 

@@ -40,7 +40,7 @@ func CheckFree(ctx context.Context, spec Spec, machines map[string]fleet.Machine
 			return &Error{Host: member.Host, Step: "read the node's facts", Cause: err}
 		}
 		if slices.Contains(facts.Listening, spec.port()) {
-			return portTaken(member, spec.port(), fmt.Sprintf("check that port %d is free", spec.port()), containers)
+			return portTaken(spec, member, containers)
 		}
 		return nil
 	})
@@ -70,7 +70,7 @@ func earlierName(ctx context.Context, spec Spec, machines map[string]fleet.Machi
 
 // isOf says whether a container belongs to the cluster with a name.
 func isOf(name string, one engine.Container) bool {
-	return name != "" && one.Spec.Labels[fleet.LabelResource] == resource && one.Spec.Labels[fleet.LabelName] == name
+	return name != "" && ours(Spec{Name: name}, one)
 }
 
 // mayHold says whether a head's container can be what listens on the port: it has not ended, and its
@@ -109,10 +109,14 @@ func ended(one engine.Container) bool {
 	return slices.Contains([]string{"created", "exited", "dead"}, one.Status)
 }
 
+// portStep is what was tried when the port turns out to be taken.
+func portStep(spec Spec) string { return fmt.Sprintf("check that port %d is free", spec.port()) }
+
 // portTaken names who holds the port, if a container of Ray's does: Ray's GCS would share it without
 // an error, and workers would reach one or the other.
-func portTaken(head Member, port int, step string, containers []engine.Container) error {
-	failed := &Error{Host: head.Host, Step: step, Cause: fmt.Errorf("something on %s listens on port %d already", head.label(), port),
+func portTaken(spec Spec, head Member, containers []engine.Container) error {
+	port := spec.port()
+	failed := &Error{Host: head.Host, Step: portStep(spec), Cause: fmt.Errorf("something on %s listens on port %d already", head.label(), port),
 		Advice: fmt.Sprintf("Another Ray or a Redis, usually; see it with: ss -ltnp sport = :%d. Stop it, or set another port on the cluster.", port)}
 	for _, one := range containers {
 		if slices.Contains(one.Spec.Command, "--head") && mayHold(port, one) {

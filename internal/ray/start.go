@@ -62,7 +62,7 @@ func (a *applier) start(ctx context.Context, member Member, machine fleet.Machin
 
 // awaitPort proves that nothing listens on the GCS port.
 func (a *applier) awaitPort(ctx context.Context, head Member, machine fleet.Machine) error {
-	step := fmt.Sprintf("check that port %d is free", a.spec.port())
+	step := portStep(a.spec)
 	deadline := time.Now().Add(portTimeout)
 	for {
 		machine.Changed()
@@ -74,7 +74,7 @@ func (a *applier) awaitPort(ctx context.Context, head Member, machine fleet.Mach
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return portTaken(head, a.spec.port(), step, a.before[head.Host])
+			return portTaken(a.spec, head, a.before[head.Host])
 		}
 		if err := pause(ctx, pollEvery); err != nil {
 			return &Error{Host: head.Host, Step: step, Cause: err}
@@ -148,7 +148,7 @@ func (a *applier) poll(ctx context.Context, limit time.Duration, members []Membe
 			a.progress("waiting: " + why)
 		}
 		if time.Now().After(deadline) {
-			return &GateError{Findings: a.named(ctx, client, findings), Unanswered: answer}
+			return &GateError{Findings: named(ctx, client, findings, a.spec), Unanswered: answer}
 		}
 		if err := pause(ctx, pollEvery); err != nil {
 			return ended(err)
