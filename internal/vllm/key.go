@@ -102,12 +102,12 @@ func (s Spec) keyMount(facts agent.Facts) engine.Mount {
 
 // writeKey writes the key's file; one that nobody needs any more is removed.
 func (s *starter) writeKey(ctx context.Context) error {
+	if s.spec.KeyVersion == 0 {
+		return removeKey(ctx, s.spec, s.machine)
+	}
 	helper, err := s.machine.Agent(ctx)
 	if err != nil {
 		return err
-	}
-	if s.spec.KeyVersion == 0 {
-		return helper.RemoveSecret(ctx, s.spec.KeyName())
 	}
 	if err := helper.WriteSecret(ctx, s.spec.KeyName(), s.key.text()); err != nil {
 		return s.failed("write the API key", "it is kept in ~/"+agent.SecretFolder+" of the login user, who must be able to write there", err)

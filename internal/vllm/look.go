@@ -55,11 +55,8 @@ func LookServer(ctx context.Context, spec Spec, machines Machines) (Server, erro
 	if err != nil {
 		return Server{}, err
 	}
-	var look found
-	if look.facts, err = machine.Facts(ctx); err != nil {
-		return Server{}, err
-	}
-	if look.containers, err = machine.Containers(ctx); err != nil {
+	look, err := snapshots(ctx, machine)
+	if err != nil {
 		return Server{}, err
 	}
 	if container, exists := look.container(spec.ContainerName()); exists {

@@ -111,7 +111,7 @@ func (w *watcher) tell() {
 func (w *watcher) hopeless(ctx context.Context) error {
 	if w.log != w.judged {
 		w.judged = w.log
-		w.finding, _ = w.explain(ctx, w.evidence())
+		w.finding = w.explain(ctx, w.evidence())
 	}
 	if !w.finding.Fatal {
 		w.fatal = 0
@@ -183,7 +183,7 @@ func (w *watcher) exited(ctx context.Context, container engine.Container) error 
 	head.Container = &diagnose.Container{Status: container.Status, ExitCode: container.ExitCode, OOMKilled: container.OOMKilled}
 	evidence.Nodes[w.machine.Host()] = head
 	failure := w.failed(w.step(), fmt.Sprintf("its container %s with exit code %d after %s, while %s", container.Status, container.ExitCode, w.waited(), Phase(w.log)), unread)
-	failure.Finding, _ = w.explain(after, evidence, logs...)
+	failure.Finding = w.explain(after, evidence, logs...)
 	failure.Log = tail(w.log, w.spec.Env, w.key)
 	return failure
 }
@@ -196,7 +196,7 @@ func (w *watcher) end(ctx context.Context, seen string, cause error, remove bool
 	failure := w.failed(w.step(), seen, cause)
 	evidence := w.evidence()
 	logs := w.ranks(after, evidence)
-	failure.Finding, _ = w.explain(after, evidence, logs...)
+	failure.Finding = w.explain(after, evidence, logs...)
 	failure.Log = tail(w.log, w.spec.Env, w.key)
 	if remove {
 		if err := w.engine.Remove(after, w.id, stopGrace); err != nil {
@@ -208,20 +208,21 @@ func (w *watcher) end(ctx context.Context, seen string, cause error, remove bool
 
 // explain diagnoses the log, with those of the ranks if they were read. Ray is asked for its addresses only
 // when there is something to explain.
-func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence, ranks ...diagnose.Log) (diagnose.Finding, bool) {
+func (w *watcher) explain(ctx context.Context, evidence diagnose.Evidence, ranks ...diagnose.Log) diagnose.Finding {
 	logs := append([]diagnose.Log{{Name: w.spec.ContainerName(), Text: w.log}}, ranks...)
 	finding, found := diagnose.ExplainAll(logs, evidence)
 	if !found || w.cluster.Addresses == nil {
-		return finding, found
+		return finding
 	}
 	addresses, err := w.cluster.Addresses(ctx)
 	if err != nil {
-		return finding, found // The cause is then worded without them.
+		return finding // The cause is then worded without them.
 	}
 	for _, address := range addresses {
 		evidence.Ray = append(evidence.Ray, diagnose.RayNode{Address: address, Alive: true, GPUs: 1})
 	}
-	return diagnose.ExplainAll(logs, evidence)
+	finding, _ = diagnose.ExplainAll(logs, evidence)
+	return finding
 }
 
 func (w *watcher) step() string { return "start server " + w.spec.ContainerName() }

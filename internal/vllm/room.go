@@ -16,11 +16,8 @@ func CheckFree(ctx context.Context, spec Spec, machines Machines) error {
 	if err != nil {
 		return err
 	}
-	var look found
-	if look.facts, err = machine.Facts(ctx); err != nil {
-		return err
-	}
-	if look.containers, err = machine.Containers(ctx); err != nil {
+	look, err := snapshots(ctx, machine)
+	if err != nil {
 		return err
 	}
 	// The port may be that of the same deployment under its earlier name. If the server is another

@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -25,6 +26,15 @@ type found struct {
 	healthy  bool
 	// keyGone says that the server's key file is missing.
 	keyGone bool
+}
+
+// snapshots begins a look with the node's facts and containers.
+func snapshots(ctx context.Context, machine fleet.Machine) (look found, err error) {
+	if look.facts, err = machine.Facts(ctx); err != nil {
+		return look, err
+	}
+	look.containers, err = machine.Containers(ctx)
+	return look, err
 }
 
 // container is the one of that name among the node's.

@@ -93,31 +93,27 @@ func Start(ctx context.Context, spec Spec, key Key, machines Machines, cluster C
 	if err != nil {
 		return err
 	}
-	facts, err := machine.Facts(ctx)
+	look, err := snapshots(ctx, machine)
 	if err != nil {
 		return err
 	}
-	containers, err := machine.Containers(ctx)
-	if err != nil {
-		return err
-	}
-	rayContainer, hasRay := found{containers: containers}.container(ray.ContainerName(spec.Cluster.Name))
+	rayContainer, hasRay := look.container(ray.ContainerName(spec.Cluster.Name))
 	if !hasRay || rayContainer.Status != running {
 		return run.failed("join container "+ray.ContainerName(spec.Cluster.Name), "it does not run on this node; apply the cluster", nil)
 	}
-	container, err := ContainerSpec(spec, Node{Facts: facts, ImageEnv: image.Env, RayEnv: rayContainer.Spec.Env})
+	container, err := ContainerSpec(spec, Node{Facts: look.facts, ImageEnv: image.Env, RayEnv: rayContainer.Spec.Env})
 	if err != nil {
 		return run.failed("prepare the server", "the head cannot run it", err)
 	}
 	if err := run.writeKey(ctx); err != nil {
 		return err
 	}
-	if err := run.clear(ctx, found{facts: facts, containers: containers}); err != nil {
+	if err := run.clear(ctx, look); err != nil {
 		return err
 	}
 	report("waiting for free GPUs")
 	if err := poll(ctx, gateLimit, cluster.Gate); err != nil {
-		return run.failed("ask the Ray cluster", spec.gated(containers), err)
+		return run.failed("ask the Ray cluster", spec.gated(look.containers), err)
 	}
 	report("starting container " + container.Name)
 	if err := run.create(ctx, container); err != nil {
