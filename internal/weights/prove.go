@@ -38,10 +38,7 @@ func Prove(ctx context.Context, manifest Manifest, hosts []Host, listings map[st
 	if err != nil {
 		return manifest, listings, err
 	}
-	var order []string
-	for _, host := range hosts {
-		order = append(order, host.Machine.Host())
-	}
+	order := names(hosts)
 	manifest.Files = adopt(manifest, order, listings, digests)
 	listings = found(manifest, listings, digests)
 	return manifest.remember(order, listings), listings, nil

@@ -92,25 +92,38 @@ func Look(ctx context.Context, manifest Manifest, hosts []Host) (map[string]agen
 	return listings, group.Wait()
 }
 
+// survey looks at every host, and reads whole what was written to since it was last proved.
+func survey(ctx context.Context, manifest Manifest, hosts []Host) (Manifest, map[string]agent.Listing, error) {
+	listings, err := Look(ctx, manifest, hosts)
+	if err != nil {
+		return manifest, nil, err
+	}
+	return Prove(ctx, manifest, hosts, listings, Quick)
+}
+
+// names are the hosts in their order.
+func names(hosts []Host) []string {
+	var all []string
+	for _, host := range hosts {
+		all = append(all, host.Machine.Host())
+	}
+	return all
+}
+
 // Stage completes every host's copy of the manifest, agent to agent over the identity addresses,
 // and returns the manifest with the digests that the copies proved. The order of hosts is the order
 // of preference. What is good already is neither read nor sent. Errors: [*NoSourceError],
 // [*SpaceError], [*TransferError], [*IncompleteError], or an agent's.
 func Stage(ctx context.Context, manifest Manifest, hosts []Host, report func(Progress)) (Manifest, error) {
-	listings, err := Look(ctx, manifest, hosts)
-	if err != nil {
-		return manifest, err
-	}
-	manifest, listings, err = Prove(ctx, manifest, hosts, listings, Quick)
+	manifest, listings, err := survey(ctx, manifest, hosts)
 	if err != nil {
 		return manifest, err
 	}
 	byName := map[string]Host{}
-	var prefer []string
 	for _, host := range hosts {
 		byName[host.Machine.Host()] = host
-		prefer = append(prefer, host.Machine.Host())
 	}
+	prefer := names(hosts)
 	copies, err := Plan(manifest, listings, prefer)
 	if err != nil || len(copies) == 0 {
 		return manifest, err
@@ -235,11 +248,7 @@ func (s *stage) withDigests(files []agent.File) []agent.File {
 
 // proof looks once more at every host, and remembers what it finds.
 func (s *stage) proof(ctx context.Context, manifest Manifest, hosts []Host, copies []Copy) (Manifest, error) {
-	listings, err := Look(ctx, manifest, hosts)
-	if err != nil {
-		return manifest, err
-	}
-	manifest, listings, err = Prove(ctx, manifest, hosts, listings, Quick)
+	manifest, listings, err := survey(ctx, manifest, hosts)
 	if err != nil {
 		return manifest, err
 	}
