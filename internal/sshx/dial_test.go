@@ -261,29 +261,38 @@ func TestAuthentication(t *testing.T) {
 
 func serveAgent(t *testing.T, ring agent.Agent) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "agent") //nolint:usetesting // a socket's path must be short
+	return listenUnix(t, func(conn net.Conn) { go func() { _ = agent.ServeAgent(ring, conn) }() })
+}
+
+// listenUnix accepts connections on a socket, hands them to talk, and returns its path.
+func listenUnix(t *testing.T, talk func(net.Conn)) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "sshx") //nolint:usetesting // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(folder, "s")
-	listener, err := net.Listen("unix", socket) //nolint:noctx // ends with the test
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	listener, err := net.Listen("unix", filepath.Join(folder, "s")) //nolint:noctx // ends with the test
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = listener.Close()
-		_ = os.RemoveAll(folder)
-	})
+	accept(t, listener, talk)
+	return listener.Addr().String()
+}
+
+// accept hands connections to talk, one after the other, until the test ends.
+func accept(t *testing.T, listener net.Listener, talk func(net.Conn)) {
+	t.Helper()
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			go func() { _ = agent.ServeAgent(ring, conn) }()
+			talk(conn)
 		}
 	}()
-	return socket
 }
 
 // listen accepts connections and hands them to talk.
@@ -293,17 +302,10 @@ func listen(t *testing.T, talk func(net.Conn)) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			talk(conn)
-			t.Cleanup(func() { _ = conn.Close() })
-		}
-	}()
+	accept(t, listener, func(conn net.Conn) {
+		talk(conn)
+		t.Cleanup(func() { _ = conn.Close() })
+	})
 	return portOf(listener)
 }
 

@@ -116,29 +116,10 @@ func TestLabErrors(t *testing.T) {
 // talker is a socket that says something and closes.
 func talker(t *testing.T, text string) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "talk") //nolint:usetesting // a socket's path must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("unix", filepath.Join(folder, "s")) //nolint:noctx // ends with the test
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = listener.Close()
-		_ = os.RemoveAll(folder)
+	return listenUnix(t, func(conn net.Conn) {
+		_, _ = conn.Write([]byte(text))
+		_ = conn.Close()
 	})
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Write([]byte(text))
-			_ = conn.Close()
-		}
-	}()
-	return listener.Addr().String()
 }
 
 // TestLabServerSays provokes the classes that the server's configuration or the account makes.

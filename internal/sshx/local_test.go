@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -60,21 +59,7 @@ func TestLocalOutputOutlivesTheCommand(t *testing.T) {
 func TestLocalDial(t *testing.T) {
 	c := Local("here")
 	t.Cleanup(func() { _ = c.Close() })
-	socket := filepath.Join(t.TempDir(), "s")
-	listener, err := net.Listen("unix", socket) //nolint:noctx // ends with the test
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(conn, conn) }()
-		}
-	}()
+	socket := listenUnix(t, func(conn net.Conn) { go func() { _, _ = io.Copy(conn, conn) }() })
 	conn, err := c.DialContext(t.Context(), "unix", socket)
 	if err != nil {
 		t.Fatal(err)
