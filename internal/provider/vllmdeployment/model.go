@@ -99,6 +99,10 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	if !ok {
 		return opened{}, false
 	}
+	members, ok := cluster.members(ctx, diags)
+	if !ok {
+		return opened{}, false
+	}
 	args, argsKnown := shared.StringsOf(m.Args)
 	env, envKnown := shared.StringMapOf(m.Env)
 	if !argsKnown || !envKnown || m.Image.IsUnknown() || m.Port.IsUnknown() || m.KeyVersion.IsUnknown() || m.undecided() {
@@ -128,8 +132,6 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 	if out.spec.ServedName == "" {
 		out.spec.ServedName = nameOf(out.spec.Source)
 	}
-	var members map[string]nodeRef
-	diags.Append(cluster.Nodes.ElementsAs(ctx, &members, false)...)
 	for _, host := range slices.Sorted(maps.Keys(members)) {
 		ref := members[host]
 		out.machines[host], out.reached[host] = pool.Machine(ref.To(host)), ref.Connection
@@ -138,7 +140,7 @@ func (m model) open(ctx context.Context, pool *fleet.Pool, diags *diag.Diagnosti
 			Host: host, Name: ref.Name.ValueString(), Role: ray.Role(ref.Role.ValueString()), Address: ref.Address.ValueString(),
 		})
 	}
-	return out, !diags.HasError()
+	return out, true
 }
 
 // refs reads the nested objects; ok is false while a part that is needed is unknown.
@@ -151,25 +153,30 @@ func (m model) refs(ctx context.Context, diags *diag.Diagnostics) (cluster clust
 	if diags.HasError() || cluster.Nodes.IsUnknown() || cluster.Nodes.IsNull() {
 		return cluster, source, false
 	}
-	for _, element := range cluster.Nodes.Elements() {
-		if object, isObject := element.(types.Object); !isObject || object.IsUnknown() || unknownMember(object) {
-			return cluster, source, false
-		}
-	}
 	unknown := cluster.Name.IsUnknown() || cluster.Image.IsUnknown() || cluster.Address.IsUnknown() || cluster.GPUTotal.IsUnknown() ||
 		cluster.WeightsDir.IsUnknown() || source.Path.IsUnknown() || source.Repo.IsUnknown() || source.Revision.IsUnknown()
 	return cluster, source, !unknown
 }
 
-// unknownMember says that where a member is, how it is reached, or what it offers, is still unknown.
-func unknownMember(member types.Object) bool {
-	attributes := member.Attributes()
-	for name := range shared.ConnectionTypes() {
-		if attributes[name].IsUnknown() {
-			return true
+// members are the cluster's nodes by host; ok is false while one of them is unknown.
+func (c clusterRef) members(ctx context.Context, diags *diag.Diagnostics) (members map[string]nodeRef, ok bool) {
+	for _, element := range c.Nodes.Elements() {
+		if element.IsUnknown() {
+			return nil, false
 		}
 	}
-	return attributes["address"].IsUnknown() || attributes["gpu_count"].IsUnknown() || attributes["role"].IsUnknown()
+	diags.Append(c.Nodes.ElementsAs(ctx, &members, false)...)
+	for _, member := range members {
+		if member.Unknown() {
+			return nil, false
+		}
+	}
+	return members, !diags.HasError()
+}
+
+// Unknown says that where a member is, how it is reached, or what it offers, is still unknown.
+func (n nodeRef) Unknown() bool {
+	return n.Connection.Unknown() || n.Address.IsUnknown() || n.GPUCount.IsUnknown() || n.Role.IsUnknown()
 }
 
 var notForNames = regexp.MustCompile(`[^a-z0-9._-]+`)
