@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
@@ -57,7 +56,7 @@ func (s *server) writeSecret(_ context.Context, request wire.SecretRequest) (str
 		return struct{}{}, s.denied(err)
 	}
 	unfinished := unfinishedSecret(path)
-	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := removed(unfinished); err != nil {
 		return struct{}{}, s.denied(err)
 	}
 	if err := create(unfinished, request.Value); err != nil {
@@ -91,22 +90,9 @@ func (s *server) removeSecret(_ context.Context, request wire.SecretRequest) (st
 		return struct{}{}, s.denied(err)
 	}
 	for parent := filepath.Dir(path); strings.HasPrefix(parent, folder); parent = filepath.Dir(parent) {
-		err := os.Remove(parent)
-		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST) {
-			break // Another cluster's.
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removedEmpty(parent); err != nil {
 			return struct{}{}, s.denied(err)
 		}
 	}
 	return struct{}{}, nil
-}
-
-// removed removes a file; one that is gone is no error.
-func removed(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil
-	}
-	return err
 }

@@ -77,17 +77,12 @@ func (s *server) clear(folder string) error {
 	}
 	var errs []error
 	for _, entry := range entries {
-		if !ours.MatchString(entry.Name()) {
-			continue
-		}
-		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, s.denied(err))
+		if ours.MatchString(entry.Name()) {
+			errs = append(errs, s.denied(removed(filepath.Join(folder, entry.Name()))))
 		}
 	}
 	if ourFolder.MatchString(filepath.Base(folder)) {
-		if err := os.Remove(folder); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
-			errs = append(errs, s.denied(err))
-		}
+		errs = append(errs, s.denied(removedEmpty(folder)))
 	}
 	return errors.Join(errs...)
 }
