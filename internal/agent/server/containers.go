@@ -7,7 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/filter"
@@ -62,22 +63,18 @@ func (s *server) details(ctx context.Context, socket, api string, found []listed
 		add(filter.Image, one.Image)
 		add(filter.Image, one.ImageID)
 	}
-	answers, failures := make([]agent.EngineAnswer, len(questions)), make([]error, len(questions))
-	slots := make(chan struct{}, maxParallel)
-	var group sync.WaitGroup
+	answers := make([]agent.EngineAnswer, len(questions))
+	var group errgroup.Group
+	group.SetLimit(maxParallel)
 	for i, question := range questions {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			answer, err := s.askEngine(ctx, http.MethodGet, socket, question)
-			answers[i], failures[i] = named(question.Bare(), answer), err
+			answers[i] = named(question.Bare(), answer)
+			return err
 		})
 	}
-	group.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return nil, err // they have one cause; the first says it
-		}
+	if err := group.Wait(); err != nil {
+		return nil, err // they have one cause; the first says it
 	}
 	return answers, nil
 }
