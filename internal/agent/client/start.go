@@ -145,15 +145,11 @@ func (b *bootstrap) attempt(ctx context.Context, w way, patience time.Duration) 
 func (s *session) begin(ctx context.Context, host string, options Options) (agent.Agent, error) {
 	gate := newGate(s.reader)
 	connected := s.connectBehind(ctx, host, gate, options)
-	text, err := s.greet(ctx)
-	if err == nil {
-		err = welcome(text)
-	}
+	hello, err := s.welcome(ctx)
 	gate.open(err)
 	if err != nil {
 		return nil, err
 	}
-	hello, _ := wire.ParseHello(text)
 	select {
 	case made := <-connected:
 		if made.err != nil {
@@ -167,19 +163,23 @@ func (s *session) begin(ctx context.Context, host string, options Options) (agen
 	}
 }
 
-// welcome judges the first line.
-func welcome(text string) error {
+// welcome reads and judges the first line.
+func (s *session) welcome(ctx context.Context) (wire.Hello, error) {
+	text, err := s.greet(ctx)
+	if err != nil {
+		return wire.Hello{}, err
+	}
 	if absent, ok := parseMissing(text); ok {
-		return absent
+		return wire.Hello{}, absent
 	}
 	hello, ok := wire.ParseHello(text)
 	switch {
 	case !ok:
-		return fmt.Errorf("the node answered %q, which is not an agent's first line", lastLine(text))
+		err = fmt.Errorf("the node answered %q, which is not an agent's first line", lastLine(text))
 	case hello.Protocol != agent.ProtocolVersion && hello.ReadOnly:
-		return &OutdatedError{Protocol: hello.Protocol, Architecture: hello.Architecture}
+		err = &OutdatedError{Protocol: hello.Protocol, Architecture: hello.Architecture}
 	case hello.Protocol != agent.ProtocolVersion:
-		return wrongProtocol(hello.Protocol)
+		err = wrongProtocol(hello.Protocol)
 	}
-	return nil
+	return hello, err
 }
