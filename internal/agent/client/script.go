@@ -96,8 +96,9 @@ func (f folders) script() string {
 		// safe: in a place of everyone's, only a folder of our own that nobody else can enter is ours.
 		`safe() { if test -h "$1"; then return 1; fi; test -d "$1" && test -O "$1" || return 1; ` +
 		`case $(ls -ld "$1") in drwx------*) return 0;; esac; return 1; }; ` +
-		// guarded: only the user, or root, decides what the names in a folder mean. Whoever else can write to it
-		// could put another program in the place of ours between a look at it and its start.
+		// guarded: the folder is the user's or root's, and not everybody may replace what is in it: a stranger could put
+		// another program in the place of ours between a look at it and its start. Whom its group lets write there is
+		// for whoever chose the folder to know.
 		`guarded() { set -- "$1" $(ls -ldn "$1/." 2>/dev/null); case $2 in ????????w[tT]*) ;; ????????w*) return 1;; esac; ` +
 		`test -O "$1" || test "$4" = 0; }; ` +
 		// mine: the program is not somebody else's. In the user's own folders nobody else puts one.
