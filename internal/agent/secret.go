@@ -6,6 +6,13 @@ import "context"
 // a cache that anybody may clear; this one is not.
 const SecretFolder = ".config/spark-stack" //nolint:gosec // A folder, and no secret.
 
+// RayTokenFile is the file with a Ray cluster's token, alone in a folder.
+const RayTokenFile = "auth_token"
+
+// RayToken is the name of the secret with a Ray cluster's token, which an agent puts into questions to
+// the GCS for who may not see it.
+func RayToken(cluster string) string { return "ray/" + cluster + "/" + RayTokenFile }
+
 // Secrets are small files of the login user that nobody else may read (0600, in folders with 0700),
 // below SecretFolder. A name is a path there, such as "ray/pair/auth_token".
 type Secrets interface {

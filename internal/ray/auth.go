@@ -25,9 +25,8 @@ const (
 // mounted and not the file, so that a new token is seen in there.
 const (
 	secretTarget = "/run/spark-stack/ray" //nolint:gosec // A path.
-	tokenFile    = "auth_token"
 	// TokenPath is the token's file in the containers.
-	TokenPath = secretTarget + "/" + tokenFile
+	TokenPath = secretTarget + "/" + agent.RayTokenFile
 )
 
 // secretBytes is the length of a secret before it is written in hex.
@@ -53,12 +52,9 @@ func authEnv(spec Spec) map[string]string {
 	return map[string]string{authMode: "token", authToken: "", authTokenPath: TokenPath}
 }
 
-// SecretName is the agent's name for a cluster's token.
-func SecretName(cluster string) string { return path.Join("ray", cluster, tokenFile) }
-
 // SecretMount brings a cluster's token into a container on the node whose facts are given.
 func SecretMount(cluster string, facts agent.Facts) engine.Mount {
-	return engine.Mount{Source: path.Join(facts.User.Home, agent.SecretFolder, "ray", cluster), Target: secretTarget, ReadOnly: true}
+	return engine.Mount{Source: path.Join(facts.User.Home, agent.SecretFolder, path.Dir(agent.RayToken(cluster))), Target: secretTarget, ReadOnly: true}
 }
 
 // newSecret is a new secret in hex: a token, or that of a transfer.
@@ -82,7 +78,7 @@ func readToken(ctx context.Context, cluster string, machine fleet.Machine) (valu
 	if helper.ReadOnly() {
 		return "", true, nil
 	}
-	return helper.ReadSecret(ctx, SecretName(cluster))
+	return helper.ReadSecret(ctx, agent.RayToken(cluster))
 }
 
 // writeTokens gives each new container its token before it starts: a new one with a new head, the
@@ -107,7 +103,7 @@ func (a *applier) writeTokens(ctx context.Context) error {
 	return onEach(ctx, members, a.machines, func(ctx context.Context, member Member, machine fleet.Machine) error {
 		helper, err := machine.Agent(ctx)
 		if err == nil {
-			err = helper.WriteSecret(ctx, SecretName(a.spec.Name), token)
+			err = helper.WriteSecret(ctx, agent.RayToken(a.spec.Name), token)
 		}
 		if err != nil {
 			return &Error{Host: member.Host, Step: "write Ray's token", Cause: err,
@@ -124,7 +120,7 @@ var errNoToken = errors.New("the file with Ray's token is gone")
 func removeToken(ctx context.Context, cluster string, machine fleet.Machine) error {
 	helper, err := machine.Agent(ctx)
 	if err == nil {
-		err = helper.RemoveSecret(ctx, SecretName(cluster))
+		err = helper.RemoveSecret(ctx, agent.RayToken(cluster))
 	}
 	if err != nil {
 		return &Error{Host: machine.Host(), Step: "remove Ray's token", Cause: err}
@@ -138,7 +134,7 @@ func tokenDrift(spec Spec, member Member, found, head look) []string {
 	case spec.Authentication != AuthToken || !found.exists:
 		return nil
 	case !found.hasToken:
-		return []string{"Ray's token is gone (~/" + path.Join(agent.SecretFolder, SecretName(spec.Name)) + ")"}
+		return []string{"Ray's token is gone (~/" + path.Join(agent.SecretFolder, agent.RayToken(spec.Name)) + ")"}
 	case member.Role == Worker && head.token != "" && found.token != "" && found.token != head.token:
 		return []string{"Ray's token is not the head's"}
 	}

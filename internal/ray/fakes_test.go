@@ -169,7 +169,7 @@ func (h *fakeHost) begin(container *engine.Container) {
 	if strings.Contains(command, "--head") {
 		h.world.token = ""
 		if container.Spec.Env[authMode] == "token" && h.ray > "2.52" {
-			h.world.token = h.secrets[SecretName(strings.TrimPrefix(container.Spec.Name, "ray-"))]
+			h.world.token = h.secrets[agent.RayToken(strings.TrimPrefix(container.Spec.Name, "ray-"))]
 		}
 	}
 	address := h.guess
@@ -283,7 +283,7 @@ type asksForTokens struct {
 func (a asksForTokens) RoundTrip(request *http.Request) (*http.Response, error) {
 	if cluster := request.Header.Get("X-Spark-Ray-Token"); cluster != "" {
 		a.host.world.mu.Lock()
-		token := a.host.secrets[SecretName(cluster)]
+		token := a.host.secrets[agent.RayToken(cluster)]
 		a.host.world.mu.Unlock()
 		request = request.Clone(request.Context())
 		request.Header.Del("X-Spark-Ray-Token")

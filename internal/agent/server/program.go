@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/filter"
 	"github.com/spark-stack/terraform-provider-spark/internal/agent/wire"
 )
@@ -64,7 +65,7 @@ func (s *server) authorize(ctx context.Context, request *http.Request, target ne
 		if err := s.options.trustListener(target); err != nil {
 			return err
 		}
-		secret, err := s.readSecret(ctx, wire.SecretRequest{Name: "ray/" + cluster + "/auth_token"})
+		secret, err := s.readSecret(ctx, wire.SecretRequest{Name: agent.RayToken(cluster)})
 		if err != nil {
 			return err
 		}

@@ -228,7 +228,7 @@ func (r *clusterResource) destroy(ctx context.Context, cluster opened, doing str
 		gone := err != nil && shared.Unreachable(err)
 		if gone {
 			name := cluster.spec.Name
-			shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+", volume "+ray.VolumeName(name)+" and ~/"+agent.SecretFolder+"/"+ray.SecretName(name), err)
+			shared.LeftBehind(diags, member.Host, "container "+ray.ContainerName(name)+", volume "+ray.VolumeName(name)+" and ~/"+agent.SecretFolder+"/"+agent.RayToken(name), err)
 		}
 		return gone
 	})
