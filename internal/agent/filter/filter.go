@@ -154,6 +154,13 @@ const (
 	GRPC
 )
 
+// What a plan asks a GCS of Ray. None of it needs the cluster's id.
+const (
+	GCSNodes  = "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo"
+	GCSStatus = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus"
+	GCSGroups = "/ray.rpc.PlacementGroupInfoGcsService/GetAllPlacementGroup"
+)
+
 // Program reads a request to a program on the node.
 func Program(method, target string) (Protocol, error) {
 	switch target {
@@ -161,9 +168,7 @@ func Program(method, target string) (Protocol, error) {
 		if method == http.MethodGet {
 			return HTTP, nil
 		}
-	case "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo",
-		"/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus",
-		"/ray.rpc.PlacementGroupInfoGcsService/GetAllPlacementGroup":
+	case GCSNodes, GCSStatus, GCSGroups:
 		if method == http.MethodPost {
 			return GRPC, nil
 		}

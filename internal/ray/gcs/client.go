@@ -8,13 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-)
 
-// The three questions. None needs the cluster's id.
-const (
-	callNodes  = "/ray.rpc.NodeInfoGcsService/GetAllNodeInfo"
-	callStatus = "/ray.rpc.autoscaler.AutoscalerStateService/GetClusterStatus"
-	callGroups = "/ray.rpc.PlacementGroupInfoGcsService/GetAllPlacementGroup"
+	"github.com/spark-stack/terraform-provider-spark/internal/agent/filter"
 )
 
 // Credential is what a call shows to the GCS. With neither, it shows nothing.
@@ -49,7 +44,7 @@ func (c *Client) Status(ctx context.Context) (Table, error) {
 	)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		table.Nodes, err = ask(ctx, c, c.credential, callNodes, decodeNodes)
+		table.Nodes, err = ask(ctx, c, c.credential, filter.GCSNodes, decodeNodes)
 		return err
 	})
 	group.Go(func() (err error) {
@@ -57,11 +52,11 @@ func (c *Client) Status(ctx context.Context) (Table, error) {
 		return err
 	})
 	group.Go(func() (err error) {
-		free, err = ask(ctx, c, c.credential, callStatus, decodeStatus)
+		free, err = ask(ctx, c, c.credential, filter.GCSStatus, decodeStatus)
 		return err
 	})
 	group.Go(func() (err error) {
-		table.Groups, err = ask(ctx, c, c.credential, callGroups, decodeGroups)
+		table.Groups, err = ask(ctx, c, c.credential, filter.GCSGroups, decodeGroups)
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -83,7 +78,7 @@ func (c *Client) open(ctx context.Context) (bool, error) {
 	if c.credential == (Credential{}) {
 		return true, nil
 	}
-	_, err := ask(ctx, c, Credential{}, callNodes, func([]byte) (struct{}, error) { return struct{}{}, nil })
+	_, err := ask(ctx, c, Credential{}, filter.GCSNodes, func([]byte) (struct{}, error) { return struct{}{}, nil })
 	var failed *Error
 	if errors.As(err, &failed) && failed.Kind == Unauthenticated {
 		return false, nil
@@ -91,7 +86,7 @@ func (c *Client) open(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// ask makes one call with an empty request: for these three, it means "all".
+// ask makes one call with an empty request, which means "all" to each of those that are made here.
 func ask[T any](ctx context.Context, c *Client, shown Credential, call string, decode func([]byte) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
