@@ -6,7 +6,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const (
@@ -89,20 +88,16 @@ func (b *bench) prepareCopy(ctx context.Context) error {
 // lives as long as the command. The time is taken there.
 func (b *bench) rsync(ctx context.Context, options string) (float64, error) {
 	worker := b.lab.Nodes[1]
-	remote := fmt.Sprintf("mkdir -p %[1]s; start=$(date +%%s%%N); "+
+	remote := "mkdir -p " + copyFolder + "; " + timedThere(fmt.Sprintf(
 		"rsync -a -e 'ssh %[2]s -o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=%[1]s/known_hosts -o HostKeyAlias=%[3]s' "+
-		"--rsync-path='mkdir -p %[1]s && rsync' %[1]s/model %[4]s:%[1]s/ && echo $(($(date +%%s%%N) - start))",
-		copyFolder, options, worker.Management, worker.Fabric)
+			"--rsync-path='mkdir -p %[1]s && rsync' %[1]s/model %[4]s:%[1]s/",
+		copyFolder, options, worker.Management, worker.Fabric))
 	output, err := b.program(ctx, nil, "ssh-agent", "bash", "-c", `ssh-add -q "$1" && exec ssh -A -F "$2" "$3" "$4"`,
 		"rsync", b.lab.Key, b.sshConfig(), b.lab.Nodes[0].Name, remote)
 	if err != nil {
 		return 0, err
 	}
-	nanoseconds, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("rsync printed %q instead of its time", output)
-	}
-	return time.Duration(nanoseconds).Seconds(), nil
+	return timeThere(output)
 }
 
 // remoteProgram is this program on the nodes: in the home folder, since programs may not be run from /dev/shm.

@@ -13,18 +13,6 @@ const factsSamples = 9
 
 // factsCall is a look at the head, whose agent runs already.
 func (b *bench) factsCall() contest {
-	// onNode runs a command on the head; the seconds are those that passed there.
-	onNode := func(ctx context.Context, command string) (float64, error) {
-		output, err := b.ssh(ctx, 0, "start=$(date +%s%N); "+command+" >/dev/null && echo $(($(date +%s%N) - start))")
-		if err != nil {
-			return 0, err
-		}
-		nanoseconds, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("the node printed %q instead of its time", output)
-		}
-		return time.Duration(nanoseconds).Seconds(), nil
-	}
 	return contest{
 		id: idFacts, unit: seconds, samples: factsSamples,
 		value: side{
@@ -53,11 +41,29 @@ func (b *bench) factsCall() contest {
 		floor: side{
 			name: "nvidia-smi alone",
 			sample: func(ctx context.Context) (float64, error) {
-				return onNode(ctx, "nvidia-smi --query-gpu=index,name,uuid,driver_version --format=csv,noheader")
+				output, err := b.ssh(ctx, 0, timedThere("nvidia-smi --query-gpu=index,name,uuid,driver_version --format=csv,noheader >/dev/null"))
+				if err != nil {
+					return 0, err
+				}
+				return timeThere(output)
 			},
 			what: "one query of nvidia-smi, timed on the node: the lab's is a shell script, a real one takes longer",
 		},
 	}
+}
+
+// timedThere is a command for the shell of a node that prints for how long another one ran, if that
+// succeeds; timeThere reads the seconds.
+func timedThere(command string) string {
+	return "start=$(date +%s%N); " + command + " && echo $(($(date +%s%N) - start))"
+}
+
+func timeThere(output string) (float64, error) {
+	nanoseconds, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("a node printed %q instead of its time", output)
+	}
+	return time.Duration(nanoseconds).Seconds(), nil
 }
 
 // handshakes counts the SSH connections of an idle plan at the proxies that lead to the nodes.
