@@ -96,7 +96,7 @@ func (b *bench) takeDown(ctx context.Context) error {
 func (b *bench) removeByHand(ctx context.Context) error {
 	var failures []error
 	for i := range b.nodes {
-		failures = append(failures, b.remove(ctx, i, []string{"vllm-" + floorName, "ray-" + floorName, handName}, []string{"ray-" + floorName + "-tmp"}))
+		failures = append(failures, b.remove(ctx, i, handContainers(), ourVolumes(floorName)))
 	}
 	return errors.Join(failures...)
 }

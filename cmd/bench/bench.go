@@ -18,6 +18,7 @@ import (
 	"github.com/spark-stack/terraform-provider-spark/internal/agent"
 	"github.com/spark-stack/terraform-provider-spark/internal/delay"
 	"github.com/spark-stack/terraform-provider-spark/internal/fleet"
+	"github.com/spark-stack/terraform-provider-spark/internal/ray"
 	"github.com/spark-stack/terraform-provider-spark/internal/weights"
 )
 
@@ -118,9 +119,18 @@ func (b *bench) vacant(ctx context.Context) error {
 	return nil
 }
 
-// ourContainers are all that a run can leave behind.
+// ourContainers are all that a run can leave behind, handContainers those of them that Terraform does not make.
 func ourContainers() []string {
-	return []string{"vllm-" + name, "ray-" + name, "vllm-" + floorName, "ray-" + floorName, handName}
+	return append([]string{agent.ServeNamePrefix + name, ray.ContainerName(name)}, handContainers()...)
+}
+
+func handContainers() []string {
+	return []string{agent.ServeNamePrefix + floorName, ray.ContainerName(floorName), handName}
+}
+
+// ourVolumes are those of a cluster.
+func ourVolumes(cluster string) []string {
+	return []string{ray.VolumeName(cluster), ray.CacheName(cluster)}
 }
 
 // prepare lays out the work folder, the model on both nodes and the two Terraform workspaces.
@@ -271,7 +281,7 @@ func (b *bench) close(ctx context.Context) error {
 func (b *bench) sweep(ctx context.Context) error {
 	var failures []error
 	for i := range b.nodes {
-		failures = append(failures, b.remove(ctx, i, ourContainers(), []string{"ray-" + name + "-tmp", "ray-" + floorName + "-tmp"}))
+		failures = append(failures, b.remove(ctx, i, ourContainers(), append(ourVolumes(name), ourVolumes(floorName)...)))
 	}
 	if _, err := os.Stat(b.sshConfig()); err != nil {
 		return errors.Join(append(failures, err)...) // nothing else was made

@@ -23,7 +23,7 @@ func (b *bench) gate() contest {
 				return 0, err
 			}
 			return timed(func(ctx context.Context) error {
-				result, err := client.Exec(ctx, "ray-"+name, command)
+				result, err := client.Exec(ctx, ray.ContainerName(name), command)
 				if err == nil && result.ExitCode != 0 {
 					err = fmt.Errorf("exit code %d: %s", result.ExitCode, tail(result.Stderr))
 				}
