@@ -25,37 +25,38 @@ const (
 
 // apply is the way from nothing but images and weights to the first answer.
 func (b *bench) apply() contest {
-	// fresh runs an act on nodes without any of our containers, and cleans up behind it unless the
-	// deployment is to stay.
-	fresh := func(act func(context.Context) error, stay bool) func(context.Context) (float64, error) {
-		return func(ctx context.Context) (float64, error) {
-			if err := b.takeDown(ctx); err != nil {
-				return 0, err
-			}
-			if err := b.readImage(ctx); err != nil {
-				return 0, err
-			}
-			took, err := timed(act)(ctx)
-			if stay || err != nil {
-				return took, err
-			}
-			return took, b.removeByHand(ctx)
-		}
-	}
 	return contest{
 		id: idApply, unit: seconds, samples: b.options.rounds, limit: applyLimit,
 		value: side{
-			name: "terraform apply", sample: fresh(b.deploy, true),
+			name: "terraform apply", sample: b.fresh(b.deploy, nil),
 			what: "terraform apply of cluster and deployment to the first completion; images, weights and agent are on both nodes; no added delay",
 		},
 		baseline: side{
-			name: "by hand", sample: b.twice(fresh(b.byHand(), false)),
+			name: "by hand", sample: b.twice(b.fresh(b.byHand(), b.removeByHand)),
 			what: "a shell script over OpenSSH in the manner of run_cluster.sh and the playbooks: docker run of Ray, ray status every 2 s, docker exec of vllm serve, curl of /health every 2 s, one completion; without any check and without the blind sleeps of the originals",
 		},
 		floor: side{
-			name: "containers at once", sample: fresh(b.startAtOnce, false),
+			name: "containers at once", sample: b.fresh(b.startAtOnce, b.removeByHand),
 			what: "the same three containers started in the right order over open connections, each as soon as a question every 0.1 s is answered, to the first completion: what Ray and vLLM need themselves",
 		},
+	}
+}
+
+// fresh runs an act on nodes without any of our containers, and cleans up behind it; clean is nil where
+// what was made is to stay. What failed is left to the end of the run.
+func (b *bench) fresh(act, clean func(context.Context) error) func(context.Context) (float64, error) {
+	return func(ctx context.Context) (float64, error) {
+		if err := b.takeDown(ctx); err != nil {
+			return 0, err
+		}
+		if err := b.readImage(ctx); err != nil {
+			return 0, err
+		}
+		took, err := timed(act)(ctx)
+		if err != nil || clean == nil {
+			return took, err
+		}
+		return took, clean(ctx)
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,24 +15,11 @@ const clusterLimit = 150 * time.Second
 
 // clusterUp is the way from nothing but images to a cluster that has passed the gate.
 func (b *bench) clusterUp() contest {
-	// fresh runs an act on nodes without any of our containers, and cleans up behind it.
-	fresh := func(act, clean func(context.Context) error) func(context.Context) (float64, error) {
-		return func(ctx context.Context) (float64, error) {
-			if err := b.takeDown(ctx); err != nil {
-				return 0, err
-			}
-			if err := b.readImage(ctx); err != nil {
-				return 0, err
-			}
-			took, err := timed(act)(ctx)
-			return took, errors.Join(err, clean(ctx))
-		}
-	}
 	return contest{
 		id: idCluster, unit: seconds, samples: b.options.rounds, limit: clusterLimit,
 		value: side{
 			name: "terraform apply",
-			sample: fresh(func(ctx context.Context) error {
+			sample: b.fresh(func(ctx context.Context) error {
 				return b.real.must(ctx, "apply", "-input=false", "-auto-approve", "-target=ray_cluster.pair")
 			}, func(ctx context.Context) error {
 				return b.real.must(ctx, "destroy", "-input=false", "-auto-approve", "-target=ray_cluster.pair")
@@ -41,11 +27,11 @@ func (b *bench) clusterUp() contest {
 			what: "terraform apply of the cluster alone, to the gate that is passed; images and agent are on both nodes; no added delay",
 		},
 		baseline: side{
-			name: "by hand", sample: b.twice(fresh(b.byHand("ray"), b.removeByHand)),
+			name: "by hand", sample: b.twice(b.fresh(b.byHand("ray"), b.removeByHand)),
 			what: "the same nodes by hand: docker run of ray start on the head, then on the worker, over OpenSSH, and ray status every 2 s until both are there",
 		},
 		floor: side{
-			name: "containers at once", sample: fresh(b.startRayAtOnce, b.removeByHand),
+			name: "containers at once", sample: b.fresh(b.startRayAtOnce, b.removeByHand),
 			what: "the same two containers started in the right order over open connections, each as soon as a question every 0.1 s is answered: what Ray needs itself",
 		},
 	}
