@@ -155,6 +155,7 @@ func nodesOf(nodes types.Map) map[string]ray.Node {
 // setNodes writes members; unknownIDs are the hosts whose container will be replaced.
 func (m *model) setNodes(nodes map[string]ray.Node, unknownIDs map[string]string) {
 	elements := make(map[string]attr.Value, len(nodes))
+	reached := m.connections()
 	for host, member := range nodes {
 		id := shared.ContainerID(member.ContainerID)
 		if _, unknown := unknownIDs[host]; unknown {
@@ -167,23 +168,28 @@ func (m *model) setNodes(nodes map[string]ray.Node, unknownIDs map[string]string
 			"image": shared.OrNull(member.Image), "command": shared.OrNull(member.Command),
 			"env": shared.StringMap(identity.Masked(member.Env)), "differences": shared.Strings(member.SpecDrift),
 		}
-		maps.Copy(attributes, m.connectionOf(host))
+		connection, referenced := reached[host]
+		if !referenced {
+			connection = shared.ConnectionOf(types.Object{})
+		}
+		maps.Copy(attributes, connection)
 		elements[host] = types.ObjectValueMust(nodeTypes, attributes)
 	}
 	m.Nodes = types.MapValueMust(types.ObjectType{AttrTypes: nodeTypes}, elements)
 }
 
-// connectionOf copies how the node with this host is reached from its reference: a deployment needs it
-// to reach the member by itself.
-func (m model) connectionOf(host string) map[string]attr.Value {
+// connections copies how each node is reached from its reference, by host: a deployment needs it to reach
+// the member by itself.
+func (m model) connections() map[string]map[string]attr.Value {
+	all := map[string]map[string]attr.Value{}
 	for _, element := range append([]attr.Value{m.Head}, m.Workers.Elements()...) {
 		object, isObject := element.(types.Object)
 		if !isObject {
 			continue
 		}
-		if name, isString := object.Attributes()["host"].(types.String); isString && name.ValueString() == host {
-			return shared.ConnectionOf(object)
+		if host, isString := object.Attributes()["host"].(types.String); isString {
+			all[host.ValueString()] = shared.ConnectionOf(object)
 		}
 	}
-	return shared.ConnectionOf(types.Object{})
+	return all
 }
