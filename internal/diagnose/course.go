@@ -147,7 +147,7 @@ func (s *source) downloads(text string, line func() Line) {
 
 // shrinks notes how much memory each attempt found.
 func (s *source) shrinks(hit Hit, line Line) {
-	if len(hit.Match) < 3 || hit.Match[2] == "" {
+	if hit.Match[2] == "" {
 		return
 	}
 	free := &s.course.free

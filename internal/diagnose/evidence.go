@@ -138,6 +138,14 @@ func (e Evidence) hostOf(address string) string {
 	return host
 }
 
+// named is an address with its host behind it, if that is known by another name.
+func (e Evidence) named(address string) string {
+	if host := e.hostOf(address); host != "" && host != address {
+		return address + " (" + host + ")"
+	}
+	return address
+}
+
 // interfaceOf finds who has an address. The name of the interface is empty where there are no facts.
 func (e Evidence) interfaceOf(address string) (host string, device string) {
 	wanted, err := netip.ParseAddr(address)

@@ -127,13 +127,11 @@ func merge(found []Cause, one Cause) []Cause {
 	}
 	into := &found[at]
 	if one.Kind < into.Kind || one.Kind == into.Kind && one.at != 0 && one.at < into.at {
-		one.Lines, one.Count, one.Hosts = append(slices.Clone(one.Lines), into.Lines...), one.Count+into.Count, append(slices.Clone(one.Hosts), into.Hosts...)
-		one.Fatal = one.Fatal || into.Fatal
-		*into = one
-	} else {
-		into.Lines, into.Count, into.Hosts = append(slices.Clone(into.Lines), one.Lines...), into.Count+one.Count, append(slices.Clone(into.Hosts), one.Hosts...)
-		into.Fatal = into.Fatal || one.Fatal
+		*into, one = one, *into
 	}
+	into.Lines, into.Hosts = slices.Concat(into.Lines, one.Lines), slices.Concat(into.Hosts, one.Hosts)
+	into.Count += one.Count
+	into.Fatal = into.Fatal || one.Fatal
 	slices.Sort(into.Hosts)
 	into.Hosts = slices.Compact(into.Hosts)
 	into.Lines = slices.CompactFunc(into.Lines, func(a, b Line) bool { return a.File == b.File && a.Number == b.Number })

@@ -28,14 +28,13 @@ func unpacked(text string) (lines []string, host string) {
 		return []string{text}, ""
 	}
 	var entry struct {
-		Log      string `json:"log"`
-		Message  any    `json:"MESSAGE"`
-		Lower    string `json:"message"`
-		Msg      string `json:"msg"`
-		Event    string `json:"event"`
-		Time     string `json:"time"`
-		Hostname string `json:"_HOSTNAME"`
-		// TransportText is journald's mark; without it "MESSAGE" is somebody else's word.
+		Log       string `json:"log"`
+		Message   any    `json:"MESSAGE"`
+		Lower     string `json:"message"`
+		Msg       string `json:"msg"`
+		Event     string `json:"event"`
+		Time      string `json:"time"`
+		Hostname  string `json:"_HOSTNAME"`
 		Exception string `json:"exception"`
 	}
 	if json.Unmarshal([]byte(text), &entry) != nil {

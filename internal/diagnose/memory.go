@@ -40,10 +40,7 @@ func memoryRules() []Rule {
 			Cause:   "The kernel killed a process for memory: the weights of one node, the KV cache and the page cache of the checkpoint share one memory.",
 			Fix:     "Lower --gpu-memory-utilization or --max-model-len, give page cache back before the start, or spread the model over more nodes.",
 			Refine: func(hit Hit, evidence Evidence) Answer {
-				name := ""
-				if len(hit.Match) > 2 {
-					name = hit.Match[1] + hit.Match[2]
-				}
+				name := hit.Match[1] + hit.Match[2]
 				if name == "" {
 					return Answer{}
 				}
@@ -89,7 +86,7 @@ func memoryRules() []Rule {
 // freeMemory tells page cache, which CUDA counts as used, from a wish that is too high, from memory
 // that came back late, and from a GPU that sees half of the memory.
 func freeMemory(hit Hit, evidence Evidence) Answer {
-	if len(hit.Match) < 6 || hit.Match[5] == "" {
+	if hit.Match[5] == "" {
 		return Answer{}
 	}
 	free, total, wanted := number(hit.Match[2]), number(hit.Match[3]), number(hit.Match[4])
@@ -163,12 +160,12 @@ func stateOfMemory(evidence Evidence, host string) string {
 
 func kvCache(hit Hit, _ Evidence) Answer {
 	switch {
-	case len(hit.Match) > 1 && hit.Match[1] != "":
+	case hit.Match[1] != "":
 		return Answer{
 			Cause: "Free memory grew while vLLM measured it: another process, or page cache, gave memory back just then.",
 			Fix:   "Start again when nothing else starts or stops on that host, or set --kv-cache-memory-bytes, which skips the profile.",
 		}
-	case len(hit.Match) > 4 && hit.Match[4] != "":
+	case hit.Match[4] != "":
 		return Answer{
 			Cause: fmt.Sprintf("One request of %s tokens needs %s GiB of KV cache, and %s GiB are left for it.", hit.Match[2], hit.Match[3], hit.Match[4]),
 			Fix:   "Lower --max-model-len (the message names what would fit), or raise --gpu-memory-utilization if memory is free.",

@@ -119,8 +119,6 @@ func modelRules() []Rule {
 					image += " " + evidence.Image
 				}
 				switch {
-				case len(hit.Match) < 4:
-					return Answer{}
 				case hit.Match[1] != "":
 					return Answer{Cause: fmt.Sprintf("vLLM in %s does not know the architecture %s.", image, hit.Match[1])}
 				case hit.Match[2]+hit.Match[3] != "":

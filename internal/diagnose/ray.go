@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	oneImage     = "Run one image, by its id, on all nodes and for the server; install nothing at the start."
-	startTogther = "Look at the log of that rank and at its node (`docker logs`, memory, `dmesg`); all ranks must be started again together."
-	applyRanks   = "Look at the Ray container of each node (`docker logs`), memory and the kernel's log (`dmesg`) for why; apply again starts all ranks together."
+	oneImage      = "Run one image, by its id, on all nodes and for the server; install nothing at the start."
+	startTogether = "Look at the log of that rank and at its node (`docker logs`, memory, `dmesg`); all ranks must be started again together."
+	applyRanks    = "Look at the Ray container of each node (`docker logs`), memory and the kernel's log (`dmesg`) for why; apply again starts all ranks together."
 )
 
 // rayRules know Ray's processes and versions.
@@ -174,16 +174,12 @@ func rayRules() []Rule {
 			Pattern: `ActorDiedError|ActorUnavailableError|[Nn]ode has died|died unexpectedly|NodeDiedError|Raylet is terminated|Worker exit type: SYSTEM_ERROR|(?:address: (\S+) .*)?marked (?:as )?dead|Worker failed with error|Ray subprocesses exited`,
 			Message: "ActorDiedError; RayWorkerProc rank=[1] died unexpectedly; … has been marked dead",
 			Cause:   "A rank died, and vLLM cannot go on without it. The head may keep its port open and answer nothing.",
-			Fix:     startTogther, Here: applyRanks,
+			Fix:     startTogether, Here: applyRanks,
 			Refine: func(hit Hit, evidence Evidence) Answer {
-				if len(hit.Match) < 2 || hit.Match[1] == "" {
+				if hit.Match[1] == "" {
 					return Answer{}
 				}
-				where := hit.Match[1]
-				if host := evidence.hostOf(where); host != "" && host != where {
-					where += " (" + host + ")"
-				}
-				return Answer{Cause: "Ray lost the node " + where + ", and vLLM cannot go on without its rank: the node or its Ray ended, or the network to it did."}
+				return Answer{Cause: "Ray lost the node " + evidence.named(hit.Match[1]) + ", and vLLM cannot go on without its rank: the node or its Ray ended, or the network to it did."}
 			},
 		},
 	}
@@ -202,10 +198,7 @@ func versions(hit Hit, _ Evidence) Answer {
 func memoryMonitor(hit Hit, evidence Evidence) Answer {
 	where, load := "", ""
 	if at := regexp.MustCompile(`IP: ([0-9a-fA-F.:]*[0-9a-fA-F])`).FindStringSubmatch(hit.Text); at != nil {
-		where = " on " + at[1]
-		if host := evidence.hostOf(at[1]); host != "" && host != at[1] {
-			where += " (" + host + ")"
-		}
+		where = " on " + evidence.named(at[1])
 	}
 	if at := regexp.MustCompile(`([\d.]+GB) / ([\d.]+GB) \([\d.]+\)`).FindStringSubmatch(hit.Text); at != nil {
 		load = fmt.Sprintf(" at %s of %s", at[1], at[2])
