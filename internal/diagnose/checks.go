@@ -26,7 +26,7 @@ func containers(evidence Evidence) []Cause {
 			causes = append(causes, Cause{
 				Row: 59, ID: "oom-killer", Kind: Root, Hosts: []string{host}, Fatal: true,
 				Cause: "The kernel killed a process of the container for memory: the weights of one node, the KV cache and the page cache of the checkpoint share one memory." + stateOfMemory(evidence, host),
-				Fix:   "Lower --gpu-memory-utilization or --max-model-len, give page cache back before the start, or spread the model over more nodes.",
+				Fix:   needLess,
 			})
 		case container.ExitCode == 137:
 			causes = append(causes, Cause{
@@ -92,7 +92,7 @@ func rayTable(evidence Evidence) []Cause {
 				Row: 23, ID: "object-store", Kind: Contributor, Hosts: hostsOf(evidence, node.Address),
 				explains: []string{"free-memory", "out-of-memory", "kv-cache", "memory-monitor", "oom-killer"},
 				Cause:    fmt.Sprintf("Ray's object store may take %d GiB of the memory, which the GPU shares.", node.ObjectStore/gib),
-				Fix:      "Cap it: `ray start --object-store-memory=1073741824 --num-cpus=2` on every node.",
+				Fix:      capStore,
 			})
 		}
 	}

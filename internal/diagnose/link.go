@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+const applyIndex = "Apply the cluster again: the index is read anew on each node at each start."
+
 // linkRules know RDMA, NCCL and the link.
 func linkRules() []Rule {
 	return []Rule{
@@ -14,7 +16,7 @@ func linkRules() []Rule {
 			Message: "Call to ibv_modify_qp failed with 110 Connection timed out",
 			Cause:   "NCCL's RDMA connection failed: the GID index of a node does not point to the RoCE v2 entry of its identity address. The index differs by node and moves after a reboot.",
 			Fix:     "Read it on each node at each start (`show_gids`, or /sys/class/infiniband/*/ports/1/gids): NCCL_IB_GID_INDEX must be the v2 entry with the fabric's IPv4 address, or set NCCL_IB_ROCE_VERSION_NUM=2 and NCCL_IB_ADDR_FAMILY=AF_INET instead.",
-			Here:    "Apply the cluster again: the index is read anew on each node at each start.",
+			Here:    applyIndex,
 		},
 		{
 			ID: "gid-moved", Row: 35, Kind: Root,
@@ -22,7 +24,7 @@ func linkRules() []Rule {
 			Message: "NET/IB : rocep1s0f0:1 GID table changed",
 			Cause:   "The GID table of an RDMA device is not what it was when NCCL's index was chosen: addresses were added or removed.",
 			Fix:     "Never store NCCL_IB_GID_INDEX: read it again on each node at each start.",
-			Here:    "Apply the cluster again: the index is read anew on each node at each start.",
+			Here:    applyIndex,
 		},
 		{
 			ID: "rdma-retry", Row: 34, Kind: Mechanism,

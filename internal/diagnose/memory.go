@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	gib       = 1 << 30
-	dropCache = "Give page cache back: `sync; echo 3 | sudo tee /proc/sys/vm/drop_caches` on that host, then start again."
-	lowerUse  = "Lower --gpu-memory-utilization (0.80 to 0.83 is what a DGX Spark reaches), or --max-model-len."
+	gib        = 1 << 30
+	dropCache  = "Give page cache back: `sync; echo 3 | sudo tee /proc/sys/vm/drop_caches` on that host, then start again."
+	needLess   = "Lower --gpu-memory-utilization or --max-model-len, give page cache back before the start, or spread the model over more nodes."
+	startLater = "Start again. A minute or more may pass after a stop before the memory is back."
+	lowerUse   = "Lower --gpu-memory-utilization (0.80 to 0.83 is what a DGX Spark reaches), or --max-model-len."
 )
 
 // memoryRules know GB10's one memory for host and GPU.
@@ -29,7 +31,7 @@ func memoryRules() []Rule {
 			Any:     []string{"torch.OutOfMemoryError", "OutOfMemoryError: CUDA", "CUDA out of memory", "CUDA error: out of memory", "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY"},
 			Message: "torch.OutOfMemoryError: CUDA out of memory",
 			Cause:   "Memory ran out: the weights of one node, the KV cache and the page cache of the checkpoint share one memory.",
-			Fix:     "Lower --gpu-memory-utilization or --max-model-len, give page cache back before the start, or spread the model over more nodes.",
+			Fix:     needLess,
 			Refine:  outOfMemory,
 		},
 		{
@@ -38,7 +40,7 @@ func memoryRules() []Rule {
 			Pattern: `Killed process \d+ \(([^)]+)\)|task=([^,\s]+),pid|invoked oom-killer|Memory cgroup out of memory`,
 			Message: "kernel: Out of memory: Killed process 8124 (VLLM::Worker_TP)",
 			Cause:   "The kernel killed a process for memory: the weights of one node, the KV cache and the page cache of the checkpoint share one memory.",
-			Fix:     "Lower --gpu-memory-utilization or --max-model-len, give page cache back before the start, or spread the model over more nodes.",
+			Fix:     needLess,
 			Refine: func(hit Hit, evidence Evidence) Answer {
 				name := hit.Match[1] + hit.Match[2]
 				if name == "" {
@@ -104,13 +106,13 @@ func freeMemory(hit Hit, evidence Evidence) Answer {
 		return Answer{
 			Row:   63,
 			Cause: cause + fmt.Sprintf(" Now %d GiB are free: the memory of a server that was stopped came back late.", memory.Free/gib),
-			Fix:   "Start again. A minute or more may pass after a stop before the memory is back.",
+			Fix:   startLater,
 		}
 	case memory.Total == 0 && hit.Restarted:
 		return Answer{
 			Row:   63,
 			Cause: cause + " The server before it was stopped just then, and its memory comes back late.",
-			Fix:   "Start again. A minute or more may pass after a stop before the memory is back.",
+			Fix:   startLater,
 		}
 	case memory.Total > 0 && cache > 4*gib:
 		return Answer{Cause: cause + fmt.Sprintf(" %d GiB of the host's memory are page cache, which CUDA counts as used.", cache/gib), Fix: dropCache}

@@ -8,6 +8,7 @@ import (
 const (
 	oneImage      = "Run one image, by its id, on all nodes and for the server; install nothing at the start."
 	startTogether = "Look at the log of that rank and at its node (`docker logs`, memory, `dmesg`); all ranks must be started again together."
+	capStore      = "Cap it: `ray start --object-store-memory=1073741824 --num-cpus=2` on every node."
 	applyRanks    = "Look at the Ray container of each node (`docker logs`), memory and the kernel's log (`dmesg`) for why; apply again starts all ranks together."
 )
 
@@ -55,7 +56,7 @@ func rayRules() []Rule {
 			Explains: []string{"free-memory", "out-of-memory", "kv-cache", "memory-monitor", "oom-killer"},
 			Message:  "Allowing the Plasma store to use up to 35.9GB of memory",
 			Cause:    "Ray's object store may take 30 % of the memory, which the GPU shares.",
-			Fix:      "Cap it: `ray start --object-store-memory=1073741824 --num-cpus=2` on every node.",
+			Fix:      capStore,
 		},
 		{
 			ID: "session", Row: 24, Kind: Root, Fatal: true,

@@ -10,10 +10,11 @@ const (
 	// anyException is the rule for what no other rule knows.
 	anyException = "exception"
 	// readyLimit is a little below vLLM's own limit for a start, 600 s by default.
-	readyLimit = 590 * time.Second
-	slowStart  = "The model was still loading when vLLM's limit for a start ran out."
-	raiseLimit = "Raise VLLM_ENGINE_READY_TIMEOUT_S (in seconds; vLLM's default is 600, 3600 suits 100 GB)."
-	raiseHere  = "Raise VLLM_ENGINE_READY_TIMEOUT_S in env (in seconds; vLLM's default is 600, 3600 suits 100 GB)."
+	readyLimit  = 590 * time.Second
+	compareHelp = "Compare with `vllm serve --help=all` in the image, and pin the image."
+	slowStart   = "The model was still loading when vLLM's limit for a start ran out."
+	raiseLimit  = "Raise VLLM_ENGINE_READY_TIMEOUT_S (in seconds; vLLM's default is 600, 3600 suits 100 GB)."
+	raiseHere   = "Raise VLLM_ENGINE_READY_TIMEOUT_S in env (in seconds; vLLM's default is 600, 3600 suits 100 GB)."
 )
 
 // servingRules know vLLM's flags, and how a server starts and dies.
@@ -45,7 +46,7 @@ func servingRules() []Rule {
 			Pattern: `error: argument .*|mutually exclusive|cannot be used together|[a-z_-]+ (?:and|with) [\w -]+ are incompatible`,
 			Message: "error: argument --x: not allowed with argument --y",
 			Cause:   "Flags exclude each other, or a value is none that this vLLM knows: what was right for another release is not for this one.",
-			Fix:     "Compare with `vllm serve --help=all` in the image, and pin the image.",
+			Fix:     compareHelp,
 		},
 		{
 			ID: "validation", Row: 95, Kind: Mechanism, Follow: 2,
@@ -53,7 +54,7 @@ func servingRules() []Rule {
 			Pattern: `validation errors? for \w*(?:Config|EngineArgs)`,
 			Message: "1 validation error for ModelConfig",
 			Cause:   "vLLM refuses a setting: flags exclude each other, or a value is none that this vLLM knows.",
-			Fix:     "Compare with `vllm serve --help=all` in the image, and pin the image.",
+			Fix:     compareHelp,
 			Refine: func(hit Hit, _ Evidence) Answer {
 				if _, why, found := strings.Cut(hit.Text, "Value error, "); found {
 					why, _, _ = strings.Cut(why, "\n")
