@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -29,9 +28,9 @@ type download struct {
 }
 
 var (
-	shardBar    = regexp.MustCompile(`checkpoint shards:.*?(\d+)/(\d+) \[[\d:]+<[\d:?]+, +([\d.]+)(s/it|it/s)`)
-	downloadBar = regexp.MustCompile(`([^\s:]+): +(\d+)%\|[^|]*\| *([\d.]+[kMGT]?)B?/([\d.]+[kMGT]?)B? \[(?:(\d+):)?(\d+):(\d+)<`)
-	kernelLine  = regexp.MustCompile(`Linux version (\S+)`)
+	shardBar    = lazily(`checkpoint shards:.*?(\d+)/(\d+) \[[\d:]+<[\d:?]+, +([\d.]+)(s/it|it/s)`)
+	downloadBar = lazily(`([^\s:]+): +(\d+)%\|[^|]*\| *([\d.]+[kMGT]?)B?/([\d.]+[kMGT]?)B? \[(?:(\d+):)?(\d+):(\d+)<`)
+	kernelLine  = lazily(`Linux version (\S+)`)
 )
 
 // courseMarks are the literal texts of the lines that marks and progress know.
@@ -56,16 +55,16 @@ func (s *source) marks(text string) {
 		strings.Contains(text, "Finished server process"), strings.Contains(text, "Received signal 15"), strings.Contains(text, "Received SIGINT"):
 		s.stopping, s.stopped = true, max(s.now, 1)
 	}
-	s.spread = s.spread || strings.Contains(text, ", ip=") || strings.Contains(text, "Connecting to existing Ray cluster") || strings.Contains(text, "odes") && multiNode.MatchString(text)
+	s.spread = s.spread || strings.Contains(text, ", ip=") || strings.Contains(text, "Connecting to existing Ray cluster") || strings.Contains(text, "odes") && multiNode().MatchString(text)
 	s.fast = s.fast || strings.Contains(text, "fastsafetensors")
 	if strings.Contains(text, "Linux version ") {
-		if match := kernelLine.FindStringSubmatch(text); match != nil {
+		if match := kernelLine().FindStringSubmatch(text); match != nil {
 			s.kernel = match[1]
 		}
 	}
 }
 
-var multiNode = regexp.MustCompile(`nNodes [2-9]|nnodes['=: ]+[2-9]`)
+var multiNode = lazily(`nNodes [2-9]|nnodes['=: ]+[2-9]`)
 
 // becameHealthy forgets what a start has overcome.
 func (s *source) becameHealthy() {
@@ -110,7 +109,7 @@ func (s *source) progress(number int, text string) {
 
 // loads follows the bar of vLLM's loader.
 func (s *source) loads(text string, line func() Line) {
-	match := shardBar.FindStringSubmatch(text)
+	match := shardBar().FindStringSubmatch(text)
 	if match == nil {
 		return
 	}
@@ -125,7 +124,7 @@ func (s *source) loads(text string, line func() Line) {
 
 // downloads follows a bar of the hub's client.
 func (s *source) downloads(text string, line func() Line) {
-	match := downloadBar.FindStringSubmatch(text)
+	match := downloadBar().FindStringSubmatch(text)
 	if match == nil || number(match[2]) < 90 || match[3] == match[4] {
 		return
 	}

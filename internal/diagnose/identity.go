@@ -166,14 +166,14 @@ func identityRules() []Rule {
 	}
 }
 
-var askedNode = regexp.MustCompile(`node:([0-9a-fA-F.:]*[0-9a-fA-F])'?`)
+var askedNode = lazily(`node:([0-9a-fA-F.:]*[0-9a-fA-F])'?`)
 
 // askedFor is the node that vLLM asks for, if it asks for one. A terminal may have broken the line inside
 // the address; cut says that no whole address is there.
 func askedFor(text string) (asked []string, cut bool) {
 	first, _, _ := strings.Cut(text, "\n")
 	for _, part := range []string{first, strings.ReplaceAll(text, "\n", "")} {
-		if asked = askedNode.FindStringSubmatch(part); asked == nil {
+		if asked = askedNode().FindStringSubmatch(part); asked == nil {
 			continue
 		}
 		if _, err := netip.ParseAddr(asked[1]); err == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Plain is a log without colours and carriage returns.
@@ -12,13 +13,18 @@ func Plain(log string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(log, "\r\n", "\n"), "\r", "\n")
 }
 
-var colours = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+// lazily is a pattern that is compiled when it is first needed: most processes of the provider read no log.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
+
+var colours = lazily("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
 
 func withoutColours(text string) string {
 	if strings.IndexByte(text, '\x1b') < 0 {
 		return text
 	}
-	return colours.ReplaceAllString(text, "")
+	return colours().ReplaceAllString(text, "")
 }
 
 // unpacked are the lines in an entry of a JSON log (Docker's json-file, journald, a structured logger), and
@@ -59,31 +65,31 @@ func unpacked(text string) (lines []string, host string) {
 
 var (
 	// rayPrefix is "(RayWorkerProc pid=71, ip=192.168.200.13) " or "(EngineCore_DP0 pid=123) ".
-	rayPrefix = regexp.MustCompile(`\((\w+(?: rank=\d+)? pid=\d+|raylet|autoscaler|gcs_server)(?:, ip=([0-9a-fA-F.:]+))?[^()]*\)`)
+	rayPrefix = lazily(`\((\w+(?: rank=\d+)? pid=\d+|raylet|autoscaler|gcs_server)(?:, ip=([0-9a-fA-F.:]+))?[^()]*\)`)
 	// rankPrefix is torch's "[rank1]:".
-	rankPrefix = regexp.MustCompile(`\[rank(\d+)\]`)
+	rankPrefix = lazily(`\[rank(\d+)\]`)
 	// journalPrefix is "Nov 30 10:11:12 spark-a kernel: ", also with an ISO time.
-	journalPrefix = regexp.MustCompile(`^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) ([\w.-]+) [\w.@/-]+(?:\[\d+\])?: `)
+	journalPrefix = lazily(`^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) ([\w.-]+) [\w.@/-]+(?:\[\d+\])?: `)
 	// composePrefix is "vllm-1  | " of docker compose, "[pod/vllm-0/vllm] " of kubectl.
-	composePrefix = regexp.MustCompile(`^(?:([\w.-]+) +\| |\[pod/([^/\]]+)/[^\]]*\] )`)
+	composePrefix = lazily(`^(?:([\w.-]+) +\| |\[pod/([^/\]]+)/[^\]]*\] )`)
 )
 
 // origin is which process on which host wrote a line, as far as its prefixes tell.
 func origin(text string) (process, host string) {
-	if match := journalPrefix.FindStringSubmatch(text); match != nil {
+	if match := journalPrefix().FindStringSubmatch(text); match != nil {
 		host = match[1]
 	}
-	if match := composePrefix.FindStringSubmatch(text); match != nil {
+	if match := composePrefix().FindStringSubmatch(text); match != nil {
 		process = match[1] + match[2]
 	}
 	head := text[:min(len(text), 300)]
-	if match := rayPrefix.FindStringSubmatch(head); match != nil {
+	if match := rayPrefix().FindStringSubmatch(head); match != nil {
 		process += match[0]
 		if match[2] != "" {
 			host = match[2]
 		}
 	}
-	if match := rankPrefix.FindString(head); match != "" {
+	if match := rankPrefix().FindString(head); match != "" {
 		process += match
 	}
 	return process, host
