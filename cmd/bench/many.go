@@ -71,7 +71,7 @@ func (b *bench) manyPlan(id string, nodes int, atOnce bool) contest {
 			}
 			simulated.fleet.SetDelay(farDelay)
 			defer simulated.fleet.SetDelay(0)
-			where, before := simulated.spaces[count], simulated.counters()
+			where, before := simulated.spaces[count], simulated.fleet.Counters()
 			took, err := timed(func(ctx context.Context) error { return where.idlePlan(ctx, flags...) })(ctx)
 			if err != nil {
 				return 0, err
@@ -100,17 +100,9 @@ func (b *bench) manyPlan(id string, nodes int, atOnce bool) contest {
 	}
 }
 
-func (c *crowd) counters() []hosttest.Counters {
-	var all []hosttest.Counters
-	for _, host := range c.fleet.Hosts() {
-		all = append(all, host.Counters())
-	}
-	return all
-}
-
 // once is an error unless each of the first nodes was connected to and looked at exactly once.
 func (c *crowd) once(before []hosttest.Counters, count int) error {
-	for i, now := range c.counters()[:count] {
+	for i, now := range c.fleet.Counters()[:count] {
 		logins, looks := now.Handshakes-before[i].Handshakes, now.Facts-before[i].Facts
 		if logins != 1 || looks != 1 {
 			return fmt.Errorf("node %d of %d saw %d logins and %d looks in one plan", i+1, count, logins, looks)

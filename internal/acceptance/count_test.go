@@ -16,10 +16,10 @@ func oneSession(t *testing.T, s stage) {
 	if !ok {
 		t.Skip("only the simulated hosts count")
 	}
-	before, asked := w.counters(), w.questions()
+	before, asked := w.fleet.Counters(), w.questions()
 	s.ws.Empty()
 	want := hosttest.Counters{Connections: 1, Handshakes: 1, Sessions: 1, Facts: 1}
-	for i, after := range w.counters() {
+	for i, after := range w.fleet.Counters() {
 		got := hosttest.Counters{
 			Connections: after.Connections - before[i].Connections, Handshakes: after.Handshakes - before[i].Handshakes,
 			Sessions: after.Sessions - before[i].Sessions, Forwards: after.Forwards - before[i].Forwards, Facts: after.Facts - before[i].Facts,

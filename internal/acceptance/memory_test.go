@@ -227,15 +227,6 @@ func (w *memory) journal() []string {
 	return lines
 }
 
-// counters are what each host's SSH server saw.
-func (w *memory) counters() []hosttest.Counters {
-	var all []hosttest.Counters
-	for _, host := range w.fleet.Hosts() {
-		all = append(all, host.Counters())
-	}
-	return all
-}
-
 // addImage puts an image on every host; an empty id is made from the reference.
 func (w *memory) addImage(reference, id string) {
 	for _, host := range w.fleet.Hosts() {

@@ -43,9 +43,9 @@ func TestNodeSettings(t *testing.T) {
 	own := config{node: map[int]string{a: w.connection(t, a), b: w.connection(t, b)}}
 	s := stage{w: w, config: own, ws: clitest.New(t, own.in(w), map[string]string{"SPARK_SSH_CONFIG_FILE": "none", "SPARK_SSH_KNOWN_HOSTS_FILE": os.DevNull})}
 	s.ws.Apply()
-	before := w.counters()
+	before := w.fleet.Counters()
 	s.ws.Empty()
-	for i, after := range w.counters() {
+	for i, after := range w.fleet.Counters() {
 		if dialled := after.Connections - before[i].Connections; dialled != 1 {
 			t.Errorf("%s: %d connections for one plan", w.nodes()[i].Name, dialled)
 		}
@@ -141,7 +141,7 @@ func TestBadSettings(t *testing.T) {
 	for _, one := range settingMistakes() {
 		t.Run(one.name, func(t *testing.T) { one.make(t, w) })
 	}
-	if diff := cmp.Diff([]hosttest.Counters{{}, {}}, w.counters()); diff != "" {
+	if diff := cmp.Diff([]hosttest.Counters{{}, {}}, w.fleet.Counters()); diff != "" {
 		t.Errorf("a value that cannot be right made somebody dial: %s", diff)
 	}
 }

@@ -48,14 +48,14 @@ func TestOneMachineTwice(t *testing.T) {
 	one := config{nodesOnly: true, count: 1}
 	one.before = again(w.nodes()[b].Host) + "\nmoved {\n  from = spark_node.b\n  to   = spark_node.again\n}"
 	s.ws.Config(one.in(w))
-	before := w.counters()
+	before := w.fleet.Counters()
 	unchanged := s.watch(t)
 	plan := s.ws.Drifted() // exit code 2, as for every plan with only moves
 	s.actions(t, plan, "")
 	s.says(t, "plan", clitest.Unwrap(plan.Text()), []string{"spark_node.b has moved to spark_node.again", "Plan: 0 to add, 0 to change, 0 to destroy."})
 	s.ws.ApplyPlanned()
 	unchanged()
-	if dialled := w.counters()[b].Connections - before[b].Connections; dialled != 1 {
+	if dialled := w.fleet.Counters()[b].Connections - before[b].Connections; dialled != 1 {
 		t.Errorf("plan and apply of a move dialled %d times, the refresh alone is needed", dialled)
 	}
 	s.ws.Empty()

@@ -29,9 +29,9 @@ func TestKeyThatMayOnlyLook(t *testing.T) {
 	s.ws.Config(full.in(w))
 	s.ws.Apply()
 	s.ws.Config(look.in(w))
-	before := w.counters()
+	before := w.fleet.Counters()
 	s.ws.Empty()
-	for i, after := range w.counters() {
+	for i, after := range w.fleet.Counters() {
 		if sessions, forwards := after.Sessions-before[i].Sessions, after.Forwards-before[i].Forwards; sessions != 1 || forwards != 0 {
 			t.Errorf("%s: %d sessions and %d channels for an idle plan, want one session", w.nodes()[i].Name, sessions, forwards)
 		}

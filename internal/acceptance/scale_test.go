@@ -34,15 +34,6 @@ func nodesOf(f *hosttest.Fleet) string {
 	return f.ProviderConfig() + fmt.Sprintf("resource \"spark_node\" \"all\" {\n  for_each = toset([%s])\n  host     = each.value\n}\n", strings.Join(hosts, ", "))
 }
 
-// counted are the counters of every host.
-func counted(f *hosttest.Fleet) []hosttest.Counters {
-	var all []hosttest.Counters
-	for _, host := range f.Hosts() {
-		all = append(all, host.Counters())
-	}
-	return all
-}
-
 // TestManyNodes: with 64 nodes, each is connected to once a process and looked at once an operation,
 // all at the same time, and the provider stays small.
 func TestManyNodes(t *testing.T) {
@@ -69,9 +60,9 @@ func TestManyNodes(t *testing.T) {
 // each proves what an act cost every host: processes connections, logins and looks.
 func each(t *testing.T, f *hosttest.Fleet, what string, processes int64, act func()) {
 	t.Helper()
-	before := counted(f)
+	before := f.Counters()
 	act()
-	for i, now := range counted(f) {
+	for i, now := range f.Counters() {
 		connections, handshakes, looks := now.Connections-before[i].Connections, now.Handshakes-before[i].Handshakes, now.Facts-before[i].Facts
 		if connections != processes || handshakes != processes || looks > processes {
 			t.Fatalf("%s: %s saw %d connections, %d logins and %d looks; one of each a process was expected, and there are %d",

@@ -106,6 +106,15 @@ func (h *Host) exitAll() {
 	}
 }
 
+// Counters tells what each host saw so far.
+func (f *Fleet) Counters() []Counters {
+	var all []Counters
+	for _, host := range f.hosts {
+		all = append(all, host.Counters())
+	}
+	return all
+}
+
 // Counters tells what the host saw so far.
 func (h *Host) Counters() Counters {
 	return Counters{
