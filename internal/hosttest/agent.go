@@ -29,7 +29,7 @@ func (h *Host) serveAgent(ctx context.Context, channel ssh.Channel, restricted b
 		Hostname: h.name, Architecture: "arm64", Kernel: kernelVersion,
 		User:       &agent.User{Name: User, UID: 1000, GID: 1000, Home: h.Home(), Groups: groups},
 		Interfaces: h.interfaces, Routing: h.routing, NvidiaSMI: h.nvidiaSMI, Listening: h.listeningPorts,
-		FreeBytes: h.free, Dial: h.dial, ReadOnly: restricted, DockerSocket: dockerSocket,
+		FreeBytes: h.free, Dial: h.Dial, ReadOnly: restricted, DockerSocket: dockerSocket,
 		Asked: h.asked, Listeners: h.listeners,
 		Executable: filepath.Join(h.root, h.Home(), ".cache/spark-stack/spark-agent-0123456789ab"),
 	})

@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -17,12 +18,16 @@ func (c *instance) apiKey() (key string, found bool) {
 	if at := slices.Index(words, "python3"); at < 0 || at+2 >= len(words) || !strings.Contains(words[at+2], keyFile) {
 		return c.env("VLLM_API_KEY"), true
 	}
+	content, err := c.mountedFile(keyFile)
+	return strings.TrimSpace(string(content)), err == nil && len(content) > 0
+}
+
+// mountedFile is the content of a file in a folder that is mounted into the container.
+func (c *instance) mountedFile(file string) ([]byte, error) {
 	for _, m := range c.runtime.Mounts {
-		if m.Target != path.Dir(keyFile) {
-			continue
+		if m.Target == path.Dir(file) {
+			return os.ReadFile(c.host.Path(path.Join(m.Source, path.Base(file))))
 		}
-		content, err := os.ReadFile(c.host.Path(path.Join(m.Source, path.Base(keyFile))))
-		return strings.TrimSpace(string(content)), err == nil && len(content) > 0
 	}
-	return "", false
+	return nil, fs.ErrNotExist
 }

@@ -7,10 +7,12 @@ import (
 	"strconv"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/spark-stack/terraform-provider-spark/internal/engine"
 )
 
 // dockerSocket is the one socket on a host.
-const dockerSocket = "/var/run/docker.sock"
+const dockerSocket = engine.DefaultSocket
 
 // open answers a request for a channel.
 func (s *sshServer) open(ctx context.Context, request ssh.NewChannel, restricted bool) {

@@ -17,12 +17,7 @@ const restriction = "only-look@hosttest"
 func (f *Fleet) ReadOnlyKeyFile() string { return filepath.Join(f.dir, "id_ed25519_look") }
 
 // Dial opens a connection as a program on the host does.
-func (h *Host) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	return h.dial(ctx, network, address)
-}
-
-// dial is Dial.
-func (h *Host) dial(_ context.Context, network, address string) (net.Conn, error) {
+func (h *Host) Dial(_ context.Context, network, address string) (net.Conn, error) {
 	failed := func(call error) error {
 		return &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", call)}
 	}
