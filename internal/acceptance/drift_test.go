@@ -26,7 +26,8 @@ func TestStories(t *testing.T) {
 	s := stage{w: w, ws: clitest.New(t, config{}.in(w), w.env()), within: 20 * time.Second}
 	s.ws.Apply()
 	s.ws.Empty()
-	playStories(t, s, append(stories(), story{"famous fault under both executors", bothExecutors}, story{"one session per node", oneSession}))
+	playStories(t, s, append(stories(), story{"server moves after the plan", serverMovesAfterPlan},
+		story{"famous fault under both executors", bothExecutors}, story{"one session per node", oneSession}))
 	s.destroyed(t)
 }
 

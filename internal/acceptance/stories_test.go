@@ -26,6 +26,7 @@ func playStories(t *testing.T, s stage, stories []story) {
 	}
 }
 
+// stories are those that any stage can play, with a server or without.
 func stories() []story {
 	return []story{
 		{"address pinned", pinned},
@@ -34,7 +35,6 @@ func stories() []story {
 		{"node unreachable and kept", kept},
 		{"address moves again after the plan", addressMovesAgain},
 		{"cluster moves after the plan", clusterMovesAfterPlan},
-		{"server moves after the plan", serverMovesAfterPlan},
 		{"harmless edits", harmless},
 	}
 }
@@ -180,9 +180,6 @@ func clusterMovesAfterPlan(t *testing.T, s stage) {
 
 // serverMovesAfterPlan: a saved plan that keeps the server does not replace it.
 func serverMovesAfterPlan(t *testing.T, s stage) {
-	if s.config.clusterOnly {
-		t.Skip("there is no server here")
-	}
 	s.with(t, func(c *config) { c.deployment = "timeouts = { update = \"80m\" }" })
 	plan := s.ws.Drifted()
 	s.compare(t, "planned values", `vllm_deployment.tiny timeouts/update: null -> 80m`, plan.Leaves())
