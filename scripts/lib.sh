@@ -13,6 +13,9 @@ die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 # tool NAME ARGS...: a pinned tool of tools/go.mod.
 tool() { go tool -modfile="$ROOT/tools/go.mod" "$@"; }
 
+# lab_packages: the packages that have tests with the build tag lab.
+lab_packages() { grep -rl --include='*_test.go' '^//go:build lab$' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'; }
+
 # at_least WANTED HAVE: is version HAVE not older than WANTED?
 at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 
